@@ -147,7 +147,7 @@ def _attempt(name: str, place: Path, host: _Host, phase: Phase) -> str:
             program.write_text(PRELUDE + PROGRAMS[name])
             before = _free(inside.own)
             ran = inside.run(f"exec {_PYTHON} -I {program}", environment=told, timeout_seconds=20.0)
-            found = [line for line in inside.said.splitlines() if line.startswith(_ESCAPED)]
+            found = [line for line in inside.output.splitlines() if line.startswith(_ESCAPED)]
             for listener, where in ((in_study, "in the study"), (later, "created later")):
                 if _accepted(listener):
                     found.append(f"reached a socket {where}")

@@ -404,9 +404,9 @@ def _check_page(trials: Trials, what: str, address: str, response: httpx.Respons
 
 
 Role = Literal[
-    "none", "wrong token", "forged cookie", "ended visit", "read", "write", "read visit", "write visit"
+    "none", "wrong token", "forged cookie", "ended session", "read", "write", "read session", "write session"
 ]
-OUTSIDE: tuple[Role, ...] = ("none", "wrong token", "forged cookie", "ended visit")
+OUTSIDE: tuple[Role, ...] = ("none", "wrong token", "forged cookie", "ended session")
 PUBLIC = ("/login", "/static/{name}")
 
 
@@ -435,11 +435,11 @@ def _roles_with_tokens(server: Server, trials: Trials, rng: random.Random) -> It
             "none": {},
             "wrong token": {"Authorization": rng.choice(WRONG_TOKENS)},
             "forged cookie": {"Cookie": f"{COOKIE}={'f' * 43}"},
-            "ended visit": _visit(server, WRITE, ended=True),
+            "ended session": _log_in(server, WRITE, ended=True),
             "read": {"Authorization": f"Bearer {READ}"},
             "write": {"Authorization": f"Bearer {WRITE}"},
-            "read visit": _visit(server, READ),
-            "write visit": _visit(server, WRITE),
+            "read session": _log_in(server, READ),
+            "write session": _log_in(server, WRITE),
         }
         for route in (*ROUTES, *API):
             for method in sorted(route.methods or ()):
@@ -448,7 +448,7 @@ def _roles_with_tokens(server: Server, trials: Trials, rng: random.Random) -> It
                     if path.endswith("/events") and role not in OUTSIDE:
                         continue
                     if path in ("/logout", "/login") and method == "POST":
-                        continue  # they need a form, which _visit sends
+                        continue  # they need a form, which _log_in sends
                     trials.add("roles")
                     response = _send(server, method, path, own)
                     _check_page(trials, f"{method} {route.path} as {role}", path, response)
@@ -469,8 +469,8 @@ def _check_role(trials: Trials, role: Role, method: str, route: str, response: h
             trials.lose(what, response.text[:200])
         return
     if method == "POST":
-        # a form of a visit needs its form token; a form of the page is not for a bearer token
-        allowed = role in ("write", "write visit") and route.startswith("/api/")
+        # a form of a session needs its form token; a form of the page is not for a bearer token
+        allowed = role in ("write", "write session") and route.startswith("/api/")
         if (status == 201) is not allowed:
             trials.lose(what, response.text[:200])
     elif status in (401, 403) or response.headers.get("location", "").startswith("/login"):
@@ -490,8 +490,8 @@ def _send(server: Server, method: str, path: str, headers: dict[str, str]) -> ht
     return server.send(method, path, headers, json=note)
 
 
-def _visit(server: Server, token: str, *, ended: bool = False) -> dict[str, str]:
-    """Log in, and out again if the visit has ended; return the header of the visit."""
+def _log_in(server: Server, token: str, *, ended: bool = False) -> dict[str, str]:
+    """Log in, and out again if the session has ended; return the header of the session."""
     with httpx.Client(base_url=server.address, timeout=60.0, headers=_new_address()) as browser:
 
         def sends(path: str, page: str, **more: str) -> httpx.Response:

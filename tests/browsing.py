@@ -1,4 +1,4 @@
-"""A real browser for tests: the system's Chromium, and pages that say and ask nothing which they should not."""
+"""A real browser for tests: the system's Chromium, and pages that must print no message and send no foreign request."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 Scheme = Literal["light", "dark"]
 
-PATIENCE_MS = 120_000
-"""How long a page may take: tests are of what it does, not of how fast."""
+TIMEOUT_MS = 120_000
+"""How long a page may take: long, since no test is about its speed."""
 
 BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
 
@@ -34,7 +34,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def visiting(
+def open_page(
     browser: Browser,
     *own: str,
     width: int = 1280,
@@ -42,7 +42,7 @@ def visiting(
     scripts: bool = True,
     offline: bool = False,
 ) -> Iterator[Page]:
-    """A page that says nothing on the console, opens no dialog, and asks for nothing but what begins as its `own`."""
+    """A page that must print no message, open no dialog and request only addresses that begin as in `own`."""
     context = browser.new_context(
         viewport={"width": width, "height": 900},
         color_scheme=scheme,
@@ -51,12 +51,12 @@ def visiting(
         has_touch=width < 600,
     )
     page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
-    page.on("request", lambda request: None if request.url.startswith(own) else said.append(request.url))
+    page.set_default_timeout(TIMEOUT_MS)
+    reported: list[str] = []
+    page.on("console", lambda message: reported.append(message.text))
+    page.on("pageerror", lambda error: reported.append(str(error)))
+    page.on("dialog", lambda dialog: reported.append(f"dialog {dialog.message}"))
+    page.on("request", lambda request: None if request.url.startswith(own) else reported.append(request.url))
     yield page
     context.close()
-    assert said == []
+    assert reported == []

@@ -1,5 +1,5 @@
-"""What all tests share: property tests have no deadline, since a busy machine is no defect, and in CI the same
-examples each time; numpy has one thread.
+"""What all tests share: property tests have no deadline, since a busy machine is no defect, and the same examples
+in each run of CI; numpy has one thread.
 
 A test that takes `postgresql` gets an empty schema of its own on a real server, which all such tests share.
 """

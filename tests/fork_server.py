@@ -1,7 +1,7 @@
-"""A process that has imported perftrail, and starts it for tests by forking: each time as it would start itself.
+"""A process that has imported perftrail and forks to run its command line for tests.
 
-Importing takes longer than most of what tests ask of the command line. What starts has its own arguments,
-directory, environment and files, and ends like any Python program. Run by `tests.starting`.
+The import takes longer than most commands of the tests. Each run has its own arguments, directory, environment and
+files, and ends like any Python program. Run by `tests.starting`.
 """
 
 from __future__ import annotations
@@ -24,33 +24,32 @@ import perftrail
 from perftrail.cli.main import keep_to_one_thread
 from tests.json_checked import check_printed_json
 
-LATER = ("jinja2", "rich.live", "rich.progress", "rich.table", "scipy.special", "scipy.stats")
-"""What commands import when they come to it."""
+LAZY_IMPORTS = ("jinja2", "rich.live", "rich.progress", "rich.table", "scipy.special", "scipy.stats")
+"""Modules that commands import only when they need them."""
 
-LEFT_OUT = {
+NOT_IMPORTED = {
     "perftrail.__main__",
     "perftrail.cluster.dask_worker",
     "perftrail.cluster.dask",
     "perftrail.notebook",
     "perftrail.cluster",
 }
-"""What starts the command line; and what imports Arrow or Dask, which start threads: a fork would have them only in
-name."""
+"""The module that runs the command line, and those that import Arrow or Dask, whose threads a fork loses."""
 
-LONGEST = 1 << 20
+LONGEST_REQUEST = 1 << 20
 
 
 def main() -> None:
-    """Start what comes over the socket whose number is the only argument, until its other end is closed."""
+    """Serve requests from the socket whose number is the only argument, until its other end is closed."""
     keep_to_one_thread()
     _import_all(perftrail)
-    for name in LATER:
+    for name in LAZY_IMPORTS:
         importlib.import_module(name)
     check_printed_json()
-    gc.freeze()  # what is imported is garbage in none of them, and would be copied by being looked at
-    asking = socket.socket(fileno=int(sys.argv[1]))
+    gc.freeze()  # the garbage collector would write to, and so copy, the pages of imported modules
+    requests = socket.socket(fileno=int(sys.argv[1]))
     while True:
-        message, descriptors, _, _ = socket.recv_fds(asking, LONGEST, 4)
+        message, descriptors, _, _ = socket.recv_fds(requests, LONGEST_REQUEST, 4)
         if not message:
             return
         waiter = os.fork()
@@ -59,39 +58,39 @@ def main() -> None:
                 os.close(descriptor)
             os.waitpid(waiter, 0)
         else:
-            asking.close()
+            requests.close()
             _start(json.loads(message), *descriptors)
             return
 
 
 def _import_all(package: ModuleType) -> None:
     for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        if found.name not in LEFT_OUT:
+        if found.name not in NOT_IMPORTED:
             module = importlib.import_module(found.name)
             if found.ispkg:
                 _import_all(module)
 
 
-def _start(asked: dict[str, Any], stdin: int, stdout: int, stderr: int, told: int) -> None:
-    """Fork twice: one becomes perftrail, the other waits for it, tells how it ended and is waited for by nobody."""
+def _start(request: dict[str, Any], stdin: int, stdout: int, stderr: int, report: int) -> None:
+    """Fork twice: one child becomes perftrail, the other waits for it and reports its exit code."""
     if os.fork():
         os._exit(0)
     if started := os.fork():
-        os.write(told, f"{started}\n".encode())
+        os.write(report, f"{started}\n".encode())
         _, status = os.waitpid(started, 0)
-        os.write(told, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        os.write(report, f"{os.waitstatus_to_exitcode(status)}\n".encode())
         os._exit(0)
-    os.close(told)
+    os.close(report)
     for number, descriptor in enumerate((stdin, stdout, stderr)):
         os.dup2(descriptor, number)
         os.close(descriptor)
-    os.chdir(asked["directory"])
+    os.chdir(request["directory"])
     os.environ.clear()
-    os.environ.update(asked["environment"])
+    os.environ.update(request["environment"])
     tempfile.tempdir = None
     random.seed()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.argv = ["perftrail", *asked["arguments"]]
+    sys.argv = ["perftrail", *request["arguments"]]
     runpy.run_module("perftrail", run_name="__main__", alter_sys=True)
 
 

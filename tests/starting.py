@@ -1,4 +1,4 @@
-"""Starts the command line for tests: real processes, forked from one that has imported perftrail already."""
+"""Runs the command line for tests in real processes, forked from one that has imported perftrail."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Self
 
 REPOSITORY = Path(__file__).parents[1]
-PATIENCE_SECONDS = 600.0
+TIMEOUT_SECONDS = 600.0
 
 
 class _Server:
-    """The process that is forked from; it ends when its socket is closed."""
+    """The process that forks; it ends when its socket is closed."""
 
     def __init__(self) -> None:
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.fork_server", str(theirs.fileno())],
@@ -34,9 +34,9 @@ class _Server:
         theirs.close()
         atexit.register(self._end)
 
-    def start(self, asked: Mapping[str, object], *descriptors: int) -> None:
-        with self._turn:
-            socket.send_fds(self._ours, [json.dumps(asked).encode()], descriptors)
+    def start(self, request: Mapping[str, object], *descriptors: int) -> None:
+        with self._lock:
+            socket.send_fds(self._ours, [json.dumps(request).encode()], descriptors)
 
     def _end(self) -> None:
         self._ours.close()
@@ -50,38 +50,38 @@ def start(
     *arguments: str | Path,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    timeout: float = PATIENCE_SECONDS,
+    timeout: float = TIMEOUT_SECONDS,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line to its end, as `subprocess.run` would. Raises `TimeoutExpired`, with it killed."""
+    """Run the command line to its end, like `subprocess.run`. At the timeout it is killed; raises `TimeoutExpired`."""
     words = [str(each) for each in arguments]
     environment = dict(os.environ if env is None else env)
     if any(name.startswith("PYTHON") for name in environment.keys() - os.environ.keys()):
-        return _anew(words, cwd, environment, timeout)
+        return _run_python(words, cwd, environment, timeout)
     if not _servers:
         _servers.append(_Server())
-    asked = {"arguments": words, "directory": str(cwd or Path.cwd()), "environment": environment}
+    request = {"arguments": words, "directory": str(cwd or Path.cwd()), "environment": environment}
     with ExitStack() as stack:
-        told, stdout, stderr = (stack.enter_context(_Pipe()) for _ in range(3))
+        report, stdout, stderr = (stack.enter_context(_Pipe()) for _ in range(3))
         with open(os.devnull, "rb") as stdin:  # noqa: PTH123 - a device
-            _servers[0].start(asked, stdin.fileno(), stdout.end, stderr.end, told.end)
-        for pipe in (told, stdout, stderr):
+            _servers[0].start(request, stdin.fileno(), stdout.end, stderr.end, report.end)
+        for pipe in (report, stdout, stderr):
             pipe.close_end()
-        pid = int(told.file.readline())
+        pid = int(report.file.readline())
         guard = threading.Timer(timeout, os.kill, (pid, signal.SIGKILL))
         guard.start()
         with ThreadPoolExecutor(2) as readers:
             reading = [readers.submit(pipe.file.read) for pipe in (stdout, stderr)]
-            said = [each.result().decode() for each in reading]
-        code = int(told.file.readline())
+            output = [each.result().decode() for each in reading]
+        code = int(report.file.readline())
         late = not guard.is_alive()
         guard.cancel()
     if late:
-        raise subprocess.TimeoutExpired(words, timeout, said[0], said[1])
-    return subprocess.CompletedProcess(words, code, stdout=said[0], stderr=said[1])
+        raise subprocess.TimeoutExpired(words, timeout, output[0], output[1])
+    return subprocess.CompletedProcess(words, code, stdout=output[0], stderr=output[1])
 
 
 class _Pipe:
-    """What a started process writes into, and we read: `end` is the process's, which we close once it has it."""
+    """A pipe that a started process writes to. `end` is its writing end, closed here once the process has it."""
 
     def __init__(self) -> None:
         reading, self.end = os.pipe()
@@ -100,10 +100,10 @@ class _Pipe:
             self.end = -1
 
 
-def _anew(
+def _run_python(
     words: list[str], cwd: Path | None, environment: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
-    """Start Python itself, which alone heeds variables of its own."""
+    """Start a new Python, for environment variables that a fork ignores."""
     return subprocess.run(
         [sys.executable, "-m", "perftrail", *words],
         capture_output=True,

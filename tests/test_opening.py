@@ -17,9 +17,9 @@ def test_results_may_be_named_relative_to_the_working_directory(
 ) -> None:
     """What is started works in directories of its own, and must find them all the same."""
     repository = Repository(tmp_path / "repository")
-    made = [repository.commit(program(cost), subject=f"{cost}") for cost in (100, 140)]
+    commits = [repository.commit(program(cost), subject=f"{cost}") for cost in (100, 140)]
     study = studyfile.load(str(write_study(tmp_path / "study", repository)))
     monkeypatch.chdir(tmp_path)
     with open_view(study, store="results") as view:
-        assert [revision.id for revision in view.source.history()] == made
+        assert [revision.id for revision in view.source.history()] == commits
     assert (tmp_path / "results" / "sources").is_dir()

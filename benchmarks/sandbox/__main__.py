@@ -42,9 +42,9 @@ def measure(pairs: int) -> tuple[list[Row], float]:
         creation_seconds = []
         for _ in range(CREATIONS):
             began = time.perf_counter()
-            with sandboxes.around("run", ()):
+            with sandboxes.sandboxed("run", ()):
                 creation_seconds.append(time.perf_counter() - began)
-        inside = stack.enter_context(sandboxes.around("run", ()))
+        inside = stack.enter_context(sandboxes.sandboxed("run", ()))
         logs = str(results / "logs")
         rows = [
             row

@@ -31,7 +31,7 @@ from perftrail.sources.packages.registry import SemanticVersion, is_semantic_ver
 from perftrail.store import rows
 from perftrail.store.damage import translate_damage
 from perftrail.web import request_arguments
-from perftrail.web.access import LOOPBACK, Access, Tokens, Visits
+from perftrail.web.access import LOOPBACK, Access, LoginSessions, Tokens
 from perftrail.web.guard import Guard, RateLimit
 
 if TYPE_CHECKING:
@@ -171,8 +171,8 @@ _GUARD = Guard(
     access=Access(
         tokens=Tokens({"x" * 32: "read"}), header="x-user", proxies=LOOPBACK, writers=frozenset({"a"})
     ),
-    visits=Visits(),
-    pace=RateLimit(burst=math.inf, each_second=math.inf),
+    login_sessions=LoginSessions(),
+    rate_limit=RateLimit(burst=math.inf, each_second=math.inf),
 )
 
 

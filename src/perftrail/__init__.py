@@ -20,7 +20,7 @@ __all__ = ["__version__", "open"]
 def open(path: str | os.PathLike[str] = ".", *, store: str | os.PathLike[str] | None = None) -> OpenedStudy:
     """Open a study for reading, by its directory or file; builds and measures nothing.
 
-    `store` is the location of its results, by default ``.perftrail`` beside the study. Needs PyArrow: ``pip install
+    `store` is the location of its results, by default ``.perftrail`` in its directory. Needs PyArrow: ``pip install
     'perftrail[notebook]'``. Raises `UsageError` without it, and `StudyError` with every mistake of the study file,
     each with its line.
     """

@@ -11,7 +11,7 @@
     ├── StoreError            the store cannot be read or written                 exit 1
     │   ├── StoreLocked       another perftrail process writes to the store       exit 1
     │   └── StoreUnreachable  the store's server does not answer                  exit 1
-    ├── LauncherError         the launcher is missing, died or sent nonsense      exit 1
+    ├── LauncherError         the launcher is missing, died or broke its protocol exit 1
     ├── SandboxError          the requested sandbox is not available              exit 1
     ├── MachineBusy           the machine is busy, and the study refuses that     exit 1
     ├── ClusterError          machines of a cluster cannot do the work            exit 1

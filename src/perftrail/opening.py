@@ -57,7 +57,7 @@ NO_DASK = "{} needs Dask: pip install 'perftrail[cluster]'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workforce:
+class EngineMachines:
     """The machines of an engine, and the number of their parallel builds.
 
     `measuring` is the name of the machine that measures; empty for this one.
@@ -264,7 +264,7 @@ def open_session(  # noqa: PLR0913 - each is an option of the command line
     wait: bool = True,
     on_wait: Callable[[Holder | ServerUnreachable | ServerBack], None] = lambda _: None,
     on_noise: Callable[[Noise], None] = lambda _: None,
-    on_fleet: Callable[[Workforce], None] = lambda _: None,
+    on_fleet: Callable[[EngineMachines], None] = lambda _: None,
     retry_failed: bool = False,
     patched: Patched | None = None,
     jobs: int = 1,
@@ -289,7 +289,7 @@ def open_session(  # noqa: PLR0913 - each is an option of the command line
         machine = here if fleet is None else fleet.measuring(_known_machines(study, store))
         if fleet is not None:
             on_fleet(
-                Workforce(
+                EngineMachines(
                     machines=len(fleet.machines),
                     builds=fleet.parallel_builds,
                     measuring="" if machine.id == here.id else machine.facts.get("name", machine.id),

@@ -171,7 +171,7 @@ class Starter(Protocol):
 class Isolation(Protocol):
     """Decides where processes run: directly on this machine, or in a sandbox."""
 
-    def around(self, phase: Phase, writable: Sequence[str]) -> AbstractContextManager[Starter]:
+    def sandboxed(self, phase: Phase, writable: Sequence[str]) -> AbstractContextManager[Starter]:
         """Yield a starter whose processes can write to these existing directories.
 
         Raises `SandboxError` if the sandbox is not available.

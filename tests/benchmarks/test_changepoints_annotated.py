@@ -50,6 +50,6 @@ def test_annotated_series_are_read_with_missing_values_filled(tmp_path: Path) ->
 
 def test_every_detector_has_a_row_for_each_half(tmp_path: Path) -> None:
     own = [peer for peer in PEERS if not peer.package]
-    told = annotated_table(read(data_set(tmp_path)), own, tmp_path).splitlines()
-    titles = [line.split("|")[1].strip() for line in told[2:]]
+    reported = annotated_table(read(data_set(tmp_path)), own, tmp_path).splitlines()
+    titles = [line.split("|")[1].strip() for line in reported[2:]]
     assert titles == [*(peer.title for peer in own), "no points", "one annotator against the rest"] * 2

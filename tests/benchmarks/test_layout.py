@@ -287,8 +287,8 @@ def test_a_campaign_runs_every_method_and_resumes(
     methods = {each["method"] for each in noted}
     assert {"perftrail", "perftrail, relinked"} < methods
     for method in methods:
-        asked = [(each["number"], each["truth"]) for each in noted if each["method"] == method]
-        assert asked == [(1, "layout"), (1, "slower"), (2, "layout")]
+        requested = [(each["number"], each["truth"]) for each in noted if each["method"] == method]
+        assert requested == [(1, "layout"), (1, "slower"), (2, "layout")]
     assert "perftrail, relinked" in done.output
     refused = CliRunner().invoke(campaign.main, [*words, "--effect", "0.1"])
     assert refused.exit_code == 2

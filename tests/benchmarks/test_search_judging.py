@@ -14,8 +14,8 @@ from benchmarks.search.simulator import Machine
 from tests.benchmarks.test_search_strategies import CLEAR, world
 
 
-def judged(history: History, verdict: str = "found", **said: object) -> Outcome:
-    report = Report(verdict=verdict, **{"candidates": (), "confidence": 0.99} | said)  # type: ignore[arg-type]
+def judged(history: History, verdict: str = "found", **options: object) -> Outcome:
+    report = Report(verdict=verdict, **{"candidates": (), "confidence": 0.99} | options)  # type: ignore[arg-type]
     return judge(report, history, Machine(history, np.random.default_rng(0)))
 
 
@@ -98,9 +98,9 @@ def test_a_ramp_is_not_to_be_pinned() -> None:
     pinned = judged(history, candidates=(history.culprits[25],))
     assert pinned.accused
     assert not pinned.right
-    told = judged(history, ramps=(history.culprits[5:45],))
-    assert told.right
-    assert told.exact
+    reported = judged(history, ramps=(history.culprits[5:45],))
+    assert reported.right
+    assert reported.exact
     assert not judged(history, "none").right
     step, _ = world(CLEAR)
     assert judged(step, ramps=(tuple(range(40)),)).accused

@@ -50,16 +50,16 @@ class Project:
     def builds(self) -> Path:
         return self.root / "builds"
 
-    def make(self, revision: Revision, recipe: Recipe, variant: str = "plain") -> Built | Failure:
+    def try_build(self, revision: Revision, recipe: Recipe, variant: str = "plain") -> Built | Failure:
         return self.builder().build(Subject(revision=revision, variant=variant), recipe)
 
-    def made(self, revision: Revision, recipe: Recipe) -> Built:
-        outcome = self.make(revision, recipe)
+    def build(self, revision: Revision, recipe: Recipe) -> Built:
+        outcome = self.try_build(revision, recipe)
         assert isinstance(outcome, Built), outcome
         return outcome
 
     def failed(self, revision: Revision, recipe: Recipe) -> Failure:
-        outcome = self.make(revision, recipe)
+        outcome = self.try_build(revision, recipe)
         assert isinstance(outcome, Failure), outcome
         return outcome
 

@@ -14,7 +14,7 @@ from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Subject
 from perftrail.sources.git import GitSource
 from tests.builds.subject_builder import PROJECT, Project
-from tests.builds.test_eviction import BIG, MIB, make, there
+from tests.builds.test_eviction import BIG, MIB, build, there
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,23 +32,23 @@ class Others:
         self._project = project
 
     def begin(self, key: str, subject: Subject, recipe: Recipe) -> Pending[Built | Failure]:
-        def perform(asked: Subject) -> Built | Failure:
+        def perform(subject: Subject) -> Built | Failure:
             own = self._project.builder()
-            assert own.key(asked, recipe) == key
-            made = own.build(asked, recipe)
+            assert own.key(subject, recipe) == key
+            outcome = own.build(subject, recipe)
             own.close()
-            return made
+            return outcome
 
         return LocalEngine().begin(perform, subject)
 
     def relink(
         self, built: Built, subject: Subject, recipe: Recipe, layouts: Mapping[int, str]
     ) -> Pending[Mapping[int, Built | Failure]]:
-        def perform(asked: Subject) -> Mapping[int, Built | Failure]:
+        def perform(subject: Subject) -> Mapping[int, Built | Failure]:
             own = self._project.builder()
-            made = own.relink(asked, recipe, built, tuple(layouts))
+            outcome = own.relink(subject, recipe, built, tuple(layouts))
             own.close()
-            return made
+            return outcome
 
         return LocalEngine().begin(perform, subject)
 
@@ -73,16 +73,16 @@ def test_what_others_make_is_used_by_who_asked_and_makes_room_here(project: Proj
         Subject(revision=project.commit({**PROJECT, "README": f"{number}\n"}), variant="plain")
         for number in range(2)
     )
-    earlier = make(project, old.revision, BIG, disk_mib=100)
+    earlier = build(project, old.revision, BIG, disk_mib=100)
     builder = away(project, disk_mib=1.5)
     builder.begin([(new, BIG)])
     assert BuildsInUse(project.builds).claimed() == {builder.key(new, BIG)}
     built = builder.build(new, BIG)
     assert isinstance(built, Built)
     assert (there(earlier), there(built)) == (False, True)
-    (news,) = builder.messages()
-    assert news.startswith("1 build removed to free disk space (")
-    assert "build.disk is " in news
+    (message,) = builder.messages()
+    assert message.startswith("1 build removed to free disk space (")
+    assert "build.disk is " in message
     builder.close()
     assert not BuildsInUse(project.builds).claimed()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.builds.builder import LocalBuilder
-from perftrail.builds.quota import Disk, RemovableBuild, Shrunk, bytes_below, items_to_remove, worth
+from perftrail.builds.quota import Disk, RemovableBuild, Shrunk, bytes_below, items_to_remove, retention_value
 from perftrail.builds.trees import CACHE_SHARE
 from perftrail.model.build import Built, Recipe
 from perftrail.model.source import Source as SourceTable
@@ -51,7 +51,7 @@ def builder(project: Project, *, disk_bytes: float) -> LocalBuilder:
     )
 
 
-def make(project: Project, revision: Revision, how: Recipe, *, disk_mib: float) -> Built:
+def build(project: Project, revision: Revision, how: Recipe, *, disk_mib: float) -> Built:
     own = builder(project, disk_bytes=disk_mib * MIB / (1 - CACHE_SHARE))
     built = own.build(Subject(revision=revision, variant="plain"), how)
     assert isinstance(built, Built), built
@@ -67,7 +67,7 @@ def test_what_is_cheap_large_and_long_unused_goes_first() -> None:
     week = 7 * 86400.0
     cheap, dear = kept("cheap", size=10, seconds=1), kept("dear", size=10, seconds=9)
     large, old = kept("large", size=100, seconds=9), kept("old", size=10, seconds=9, last_used=-4 * week)
-    assert worth(old, now=0.0) == worth(dear, now=0.0) / 16
+    assert retention_value(old, now=0.0) == retention_value(dear, now=0.0) / 16
     order = [each.home.name for each in items_to_remove([dear, old, cheap, large], budget_bytes=0, now=0.0)]
     assert order == ["old", "large", "cheap", "dear"]
 
@@ -81,37 +81,37 @@ def test_nothing_goes_that_fits_and_nothing_that_is_needed() -> None:
 
 def test_builds_of_earlier_runs_make_room_and_the_last_used_stays(project: Project) -> None:
     revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3)]
-    first, second = (make(project, each, BIG, disk_mib=100) for each in revisions[:2])
+    first, second = (build(project, each, BIG, disk_mib=100) for each in revisions[:2])
     for built, day in ((first, 86400 * 30), (second, 86400 * 31)):
         os.utime(Path(built.directory).parent / "built.json", (day, day))
-    make(project, revisions[0], BIG, disk_mib=100)  # used again
-    third = make(project, revisions[2], BIG, disk_mib=2.2)
+    build(project, revisions[0], BIG, disk_mib=100)  # used again
+    third = build(project, revisions[2], BIG, disk_mib=2.2)
     assert [there(each) for each in (first, second, third)] == [True, False, True]
     assert bytes_below(project.builds / "trash") == 0
-    again = make(project, revisions[1], BIG, disk_mib=100)
+    again = build(project, revisions[1], BIG, disk_mib=100)
     assert not again.reused
     assert there(again)
 
 
 def test_what_sccache_keeps_is_no_room_for_builds(project: Project) -> None:
     revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(2)]
-    first = make(project, revisions[0], BIG, disk_mib=2.2)
+    first = build(project, revisions[0], BIG, disk_mib=2.2)
     (project.builds / "sccache").mkdir()
     (project.builds / "sccache" / "entry").write_bytes(b"x" * MIB)
-    make(project, revisions[1], BIG, disk_mib=2.2)
+    build(project, revisions[1], BIG, disk_mib=2.2)
     assert not there(first)
 
 
 def test_what_this_run_made_or_needs_stays_however_little_room_there_is(project: Project) -> None:
     revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3)]
-    earlier = make(project, revisions[0], BIG, disk_mib=100)
+    earlier = build(project, revisions[0], BIG, disk_mib=100)
     own = builder(project, disk_bytes=0.5 * MIB)
     own.protect([(Subject(revision=revisions[0], variant="plain"), BIG)])
-    made = [own.build(Subject(revision=each, variant="plain"), BIG) for each in revisions[1:]]
+    builds = [own.build(Subject(revision=each, variant="plain"), BIG) for each in revisions[1:]]
     assert there(earlier)
-    assert all(isinstance(each, Built) and there(each) for each in made)
-    (news,) = own.messages()
-    assert "more than the quota of build.disk" in news
+    assert all(isinstance(each, Built) and there(each) for each in builds)
+    (message,) = own.messages()
+    assert "more than the quota of build.disk" in message
     own.close()
 
 
@@ -139,24 +139,24 @@ sys.stdin.read()
     )  # fmt: skip
     assert other.stdout is not None
     used = Path(other.stdout.readline().strip()) / "big"
-    make(project, two, BIG, disk_mib=0.5)
+    build(project, two, BIG, disk_mib=0.5)
     assert used.is_file()
     other.kill()
     other.communicate()
-    make(project, three, BIG, disk_mib=0.5)
+    build(project, three, BIG, disk_mib=0.5)
     assert not used.exists()
 
 
 def test_an_artefact_goes_with_the_last_build_that_leads_to_it(project: Project) -> None:
     how = replace(recipe("head -c 1000000 /dev/zero > big", outputs=("big",)), incremental=True)
     one, two, other = (project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3))
-    shared = [make(project, each, how, disk_mib=100) for each in (one, two)]
+    shared = [build(project, each, how, disk_mib=100) for each in (one, two)]
     (artefact,) = (project.builds / "artefacts").iterdir()
     assert [Path(each.directory).resolve() for each in shared] == [artefact / "tree"] * 2
-    make(project, other, BIG, disk_mib=0.1)
+    build(project, other, BIG, disk_mib=0.1)
     assert not artefact.exists()
     assert [Path(each.directory).is_symlink() for each in shared] == [False, False]
-    assert there(make(project, one, how, disk_mib=100))
+    assert there(build(project, one, how, disk_mib=100))
 
 
 KILLED = """
@@ -165,7 +165,7 @@ from pathlib import Path
 from perftrail.builds import artefact, quota
 from perftrail.process import Launcher
 from perftrail.model.subject import Revision
-from tests.builds.test_eviction import BIG, make
+from tests.builds.test_eviction import BIG, build
 from tests.builds.subject_builder import Project
 root, revision, at = sys.argv[1:]
 left = int(at)
@@ -183,7 +183,7 @@ project.repository = type("There", (), {"path": Path(root) / "repository"})
 quota.remove_tree = counted(quota.remove_tree)
 quota.sync_directory = counted(quota.sync_directory)
 Path.rename = counted(Path.rename)
-make(project, Revision(id=revision), BIG, disk_mib=0.5)
+build(project, Revision(id=revision), BIG, disk_mib=0.5)
 """
 """Makes a build with too little room, and is killed at the n-th step of removing what does not fit."""
 
@@ -192,7 +192,7 @@ def test_a_kill_while_making_room_leaves_no_half_build_that_looks_finished(proje
     revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(4)]
     half = 0
     for moment, revision in enumerate(revisions[1:]):
-        make(project, revisions[0], BIG, disk_mib=100)
+        build(project, revisions[0], BIG, disk_mib=100)
         killed = subprocess.run(
             [sys.executable, "-c", KILLED, project.root, revision.id, str(moment)],
             cwd=Path(__file__).parents[2], capture_output=True, check=False,
@@ -204,7 +204,7 @@ def test_a_kill_while_making_room_leaves_no_half_build_that_looks_finished(proje
         trash = project.builds / "trash"
         half += len(homes) - len(finished) + (len(list(trash.iterdir())) if trash.is_dir() else 0)
     assert half > 0
-    assert all(there(make(project, each, BIG, disk_mib=100)) for each in revisions)
+    assert all(there(build(project, each, BIG, disk_mib=100)) for each in revisions)
     assert list((project.builds / "trash").iterdir()) == []
 
 

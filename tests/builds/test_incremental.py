@@ -1,4 +1,4 @@
-"""Building on in the tree of an earlier revision, with real make and gcc."""
+"""Incremental builds in the tree of an earlier revision, with real make and gcc."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ program: main.o part.o
 main.o: main.c number.h
 part.o: part.c number.h
 """
-"""A makefile that names all that its objects are made of."""
+"""A makefile that names all dependencies of its objects."""
 
 STALE = RIGHT.replace(" number.h", "")
 """One that forgets the header, as many do."""
@@ -48,15 +48,15 @@ FILES = {
 INCREMENTAL = replace(recipe("make", outputs=("program",)), incremental=True)
 
 
-def made(project: Project | LocalBuilder, revision: Revision, how: Recipe = INCREMENTAL) -> Built:
-    """Make a subject, as another perftrail each time unless a builder is given."""
+def build(project: Project | LocalBuilder, revision: Revision, how: Recipe = INCREMENTAL) -> Built:
+    """Build a subject, with a new builder each time unless one is given."""
     builder = project.builder() if isinstance(project, Project) else project
     outcome = builder.build(Subject(revision=revision, variant="plain"), how)
     assert isinstance(outcome, Built), outcome
     return outcome
 
 
-def said(built: Built) -> str:
+def output_of(built: Built) -> str:
     program = Path(built.directory) / "program"
     return subprocess.run([program], check=True, capture_output=True, text=True).stdout.strip()
 
@@ -67,58 +67,58 @@ def compiled(built: Built) -> int:
 
 
 def test_only_what_changed_is_compiled_and_the_artefact_is_that_of_a_clean_build(project: Project) -> None:
-    first = made(project, project.commit(FILES))
+    first = build(project, project.commit(FILES))
     changed = project.commit({**FILES, "part.c": FILES["part.c"].replace("N", "N + 1")})
-    second = made(project, changed)
+    second = build(project, changed)
     assert (compiled(first), compiled(second)) == (2, 1)
-    assert (said(first), said(second)) == ("2", "3")
-    clean = made(project, changed, replace(INCREMENTAL, incremental=False))
+    assert (output_of(first), output_of(second)) == ("2", "3")
+    clean = build(project, changed, replace(INCREMENTAL, incremental=False))
     assert second.artefact == clean.artefact != first.artefact
     assert (Path(second.directory, "program").read_bytes()) == Path(clean.directory, "program").read_bytes()
 
 
 def test_a_revision_that_only_changed_the_docs_is_the_same_artefact_on_disk(project: Project) -> None:
-    first = made(project, project.commit(FILES))
-    docs = made(project, project.commit({**FILES, "README": "two\n"}))
+    first = build(project, project.commit(FILES))
+    docs = build(project, project.commit({**FILES, "README": "two\n"}))
     assert compiled(docs) == 0
     assert docs.artefact == first.artefact
     assert Path(docs.directory).resolve() == Path(first.directory).resolve()
 
 
 def test_a_build_stays_as_it_is_when_a_later_revision_is_built_in_its_tree(project: Project) -> None:
-    first = made(project, project.commit(FILES))
-    made(project, project.commit({**FILES, "number.h": "#define N 5\n"}))
-    assert said(first) == "2"
-    again = made(project.builder(), Revision(id=project.repository.git("rev-parse", "HEAD~1").strip()))
+    first = build(project, project.commit(FILES))
+    build(project, project.commit({**FILES, "number.h": "#define N 5\n"}))
+    assert output_of(first) == "2"
+    again = build(project.builder(), Revision(id=project.repository.git("rev-parse", "HEAD~1").strip()))
     assert again.reused
-    assert said(again) == "2"
+    assert output_of(again) == "2"
 
 
 def test_going_back_and_forth_gives_each_revision_its_own(project: Project) -> None:
     one = project.commit(FILES)
     two = project.commit({**FILES, "number.h": "#define N 2\n", "extra/new.h": "\n"})
     three = project.commit({name: text for name, text in FILES.items() if name != "README"})
-    assert [said(made(project, each)) for each in (two, one, three)] == ["4", "2", "2"]
+    assert [output_of(build(project, each)) for each in (two, one, three)] == ["4", "2", "2"]
 
 
 def test_stale_objects_are_found_reported_and_discarded(project: Project) -> None:
     stale = {**FILES, "Makefile": STALE}
     one, two = project.commit(stale), project.commit({**stale, "number.h": "#define N 4\n"})
     builder = project.builder()
-    made(builder, one)
-    wrong = made(builder, two)
-    assert said(wrong) == "2"
+    build(builder, one)
+    wrong = build(builder, two)
+    assert output_of(wrong) == "2"
     with pytest.raises(StaleBuilds) as taken_back:
         builder.confirm()
     assert taken_back.value.keys == (wrong.key,)
-    (news,) = builder.messages()
-    assert news.startswith("incremental builds are off")
-    assert "program" in news
-    right = made(project, two)
+    (message,) = builder.messages()
+    assert message.startswith("incremental builds are off")
+    assert "program" in message
+    right = build(project, two)
     assert not right.reused
-    assert said(right) == "8"
+    assert output_of(right) == "8"
     assert "used tree" not in Path(right.log).read_text()
-    assert made(project, one).reused
+    assert build(project, one).reused
 
 
 def test_one_in_many_builds_is_checked_without_being_asked(project: Project) -> None:
@@ -127,12 +127,16 @@ def test_one_in_many_builds_is_checked_without_being_asked(project: Project) -> 
         project.commit({**stale, "number.h": f"#define N {number}\n"}) for number in range(FIRST_CHECK + 1)
     ]
     builder = project.builder()
-    built = [made(builder, revision) for revision in revisions[:-1]]
-    assert {said(each) for each in built} == {"0"}
+    built = [build(builder, revision) for revision in revisions[:-1]]
+    assert {output_of(each) for each in built} == {"0"}
     with pytest.raises(StaleBuilds) as taken_back:
-        made(builder, revisions[-1])
+        build(builder, revisions[-1])
     assert taken_back.value.keys == tuple(each.key for each in built[1:])
-    assert [said(made(project, revisions[number])) for number in (0, 1, FIRST_CHECK)] == ["0", "2", "20"]
+    assert [output_of(build(project, revisions[number])) for number in (0, 1, FIRST_CHECK)] == [
+        "0",
+        "2",
+        "20",
+    ]
 
 
 def test_checks_become_rarer_as_they_are_passed_and_never_cease() -> None:
@@ -149,13 +153,13 @@ def test_checks_become_rarer_as_they_are_passed_and_never_cease() -> None:
 def test_a_check_that_is_passed_changes_nothing(project: Project) -> None:
     one, two = project.commit(FILES), project.commit({**FILES, "number.h": "#define N 3\n"})
     builder = project.builder()
-    made(builder, one)
-    second = made(builder, two)
+    build(builder, one)
+    second = build(builder, two)
     builder.confirm()
     assert builder.messages() == ()
-    assert made(builder, two).reused
-    assert said(second) == "6"
-    third = made(project, project.commit({**FILES, "part.c": "int part(void) { return 7; }\n"}))
+    assert build(builder, two).reused
+    assert output_of(second) == "6"
+    third = build(project, project.commit({**FILES, "part.c": "int part(void) { return 7; }\n"}))
     assert (
         compiled(third) == 2
     )  # both, as the header is what it was before; nothing else is left of the check
@@ -169,23 +173,23 @@ def test_a_decisive_build_is_compared_itself_also_when_a_later_build_in_its_tree
     touched = {name: f"{text}/* again */\n" for name, text in stale.items() if name.endswith(".c")}
     three = project.commit({**stale, **touched, "number.h": "#define N 4\n"})
     builder = project.builder()
-    made(builder, one)
-    wrong, right = made(builder, two), made(builder, three)
-    assert (said(wrong), said(right)) == ("2", "8")
+    build(builder, one)
+    wrong, right = build(builder, two), build(builder, three)
+    assert (output_of(wrong), output_of(right)) == ("2", "8")
     builder.confirm()
     with pytest.raises(StaleBuilds) as taken_back:
         builder.confirm([(Subject(revision=two, variant="plain"), INCREMENTAL)])
     assert taken_back.value.keys == (wrong.key,)
     assert "incremental builds are off" in builder.messages()[0]
-    assert said(made(project, two)) == "8"
+    assert output_of(build(project, two)) == "8"
 
 
 def test_a_decisive_build_that_is_right_is_compared_once(project: Project) -> None:
     one, two, three = (project.commit({**FILES, "number.h": f"#define N {number}\n"}) for number in (1, 3, 5))
     builder = project.builder()
-    made(builder, one)
-    second = made(builder, two)
-    made(builder, three)
+    build(builder, one)
+    second = build(builder, two)
+    build(builder, three)
     log = Path(second.log).with_suffix(".check.log")
     decisive = [(Subject(revision=two, variant="plain"), INCREMENTAL)]
     builder.confirm(decisive)
@@ -194,23 +198,23 @@ def test_a_decisive_build_that_is_right_is_compared_once(project: Project) -> No
     builder.confirm(decisive)
     assert not log.exists()
     assert builder.messages() == ()
-    assert said(made(project, project.commit({**FILES, "number.h": "#define N 6\n"}))) == "12"
+    assert output_of(build(project, project.commit({**FILES, "number.h": "#define N 6\n"}))) == "12"
 
 
 def test_a_submodules_tie_is_that_of_the_checkout_and_no_difference(project: Project) -> None:
     library = Repository(project.root / "library")
     first, second = (library.commit({"lib.h": f"#define L {number}\n"}) for number in (1, 2))
-    told = '[submodule "lib"]\n\tpath = deep/lib\n\turl = ../library\n'
+    gitmodules = '[submodule "lib"]\n\tpath = deep/lib\n\turl = ../library\n'
     makefile = (
         "program: main.c deep/lib/lib.h\n\t$(CC) -o $@ main.c\n"
         "\tgit -C deep/lib rev-parse HEAD > at\n\techo made >> count\n"
     )
     main = '#include <stdio.h>\n#include "deep/lib/lib.h"\nint main(void) { printf("%d\\n", L); return 0; }\n'
-    files = {"Makefile": makefile, "main.c": main, ".gitmodules": told}
+    files = {"Makefile": makefile, "main.c": main, ".gitmodules": gitmodules}
     how = replace(INCREMENTAL, steps=("make", "git -C deep/lib status --short > state || :"))
     how = replace(how, outputs=("program", "at", "count", "state"))
     built = [
-        made(project, project.commit({**files, "deep/lib": f"commit:{commit}", "README": str(number)}), how)
+        build(project, project.commit({**files, "deep/lib": f"commit:{commit}", "README": str(number)}), how)
         for number, commit in enumerate((first, first, second))
     ]
     read = [
@@ -220,24 +224,24 @@ def test_a_submodules_tie_is_that_of_the_checkout_and_no_difference(project: Pro
     assert [each["at"] for each in read] == [first, first, second]
     assert [each["count"].count("made") for each in read] == [1, 1, 2]
     assert [each["state"] for each in read] == ["", "", ""]
-    assert [said(each) for each in built] == ["1", "1", "2"]
+    assert [output_of(each) for each in built] == ["1", "1", "2"]
     assert "1 changed file" in Path(built[1].log).read_text()
     without = "program: main.c\n\techo 9 > $@\n\ttouch at count state\n"
-    plain = made(project, project.commit({"main.c": main, "Makefile": without}), how)
+    plain = build(project, project.commit({"main.c": main, "Makefile": without}), how)
     assert "clean tree" not in Path(plain.log).read_text()
     assert not list((project.builds / "worktrees").glob("*/tree/deep"))
 
 
 def test_a_failure_is_believed_only_from_a_clean_tree(project: Project) -> None:
     how = replace(INCREMENTAL, steps=("test ! -e program && make",))
-    made(project, project.commit(FILES), how)
-    second = made(project, project.commit({**FILES, "number.h": "#define N 3\n"}), how)
-    assert said(second) == "6"
+    build(project, project.commit(FILES), how)
+    second = build(project, project.commit({**FILES, "number.h": "#define N 3\n"}), how)
+    assert output_of(second) == "6"
     assert "built again in a clean tree" in Path(second.log).read_text()
     broken = project.commit({**FILES, "part.c": "int part(void) { return }\n"})
     failure = project.failed(broken, how)
     assert "part.c:1" in failure.message
-    assert said(made(project, project.commit({**FILES, "number.h": "#define N 6\n"}), how)) == "12"
+    assert output_of(build(project, project.commit({**FILES, "number.h": "#define N 6\n"}), how)) == "12"
 
 
 def test_outputs_that_name_their_directory_are_made_in_one_of_their_own(project: Project) -> None:
@@ -247,37 +251,37 @@ def test_outputs_that_name_their_directory_are_made_in_one_of_their_own(project:
     how = replace(INCREMENTAL, outputs=("program", "wrapper"))
     revision = project.commit({**FILES, "Makefile": wrapping})
     builder = project.builder()
-    built = made(builder, revision, how)
+    built = build(builder, revision, how)
     assert not Path(built.directory).is_symlink()
     assert built.directory in Path(built.directory, "wrapper").read_text()
     assert "contain the name of their build directory" in builder.messages()[0]
 
 
 def test_a_build_killed_in_a_used_tree_is_followed_by_a_clean_one(project: Project) -> None:
-    first = made(project, project.commit(FILES))
+    first = build(project, project.commit(FILES))
     (state,) = (project.builds / "worktrees").glob("*/state.json")
     state.write_text(state.read_text().replace('"usable": true', '"usable": false'))
     (state.parent / "tree" / "part.o").write_bytes(b"half an object")
-    second = made(project, project.commit({**FILES, "README": "two\n"}))
+    second = build(project, project.commit({**FILES, "README": "two\n"}))
     assert compiled(second) == 2
     assert second.artefact == first.artefact
 
 
-def test_two_perftrails_at_once_build_in_trees_of_their_own(project: Project) -> None:
+def test_two_processes_build_in_separate_trees_at_once(project: Project) -> None:
     revisions = [project.commit({**FILES, "number.h": f"#define N {number}\n"}) for number in range(4)]
 
-    def make(revision: Revision) -> str:
+    def build_and_run(revision: Revision) -> str:
         with Launcher() as own:
-            return said(made(project.builder(launcher=own), revision))
+            return output_of(build(project.builder(launcher=own), revision))
 
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(make, revisions)) == ["0", "2", "4", "6"]
+        assert list(pool.map(build_and_run, revisions)) == ["0", "2", "4", "6"]
 
 
 def test_a_tree_is_worth_what_its_last_clean_build_took(project: Project) -> None:
     slow = replace(INCREMENTAL, steps=("test -e program || sleep 0.2", "make"))
     for files in (FILES, {**FILES, "README": "two\n"}):
-        made(project, project.commit(files), slow)
+        build(project, project.commit(files), slow)
     (state,) = (project.builds / "worktrees").glob("*/state.json")
     assert 0.2 <= read_state(state).seconds < 60
 
@@ -286,8 +290,8 @@ def test_a_link_that_a_build_left_leads_no_revision_out_of_its_tree(project: Pro
     outside = tmp_path / "outside"
     outside.mkdir()
     how = replace(INCREMENTAL, steps=(f"make; test -e sub || ln -s {outside} sub",))
-    made(project, project.commit(FILES), how)
-    made(project, project.commit({**FILES, "sub/file": "mine\n"}), how)
+    build(project, project.commit(FILES), how)
+    build(project, project.commit({**FILES, "sub/file": "mine\n"}), how)
     assert list(outside.iterdir()) == []
 
 
@@ -315,9 +319,9 @@ def test_moving_touches_only_what_two_revisions_do_not_share(tmp_path: Path) -> 
 
 def test_a_change_in_paths_that_no_build_uses_is_no_other_build(project: Project) -> None:
     how = replace(recipe("make", outputs=("program",)), unaffected_by=("README", "docs/**"))
-    one = made(project, project.commit(FILES), how)
-    docs = made(project, project.commit({**FILES, "README": "two\n", "docs/deep/new.txt": "x"}), how)
+    one = build(project, project.commit(FILES), how)
+    docs = build(project, project.commit({**FILES, "README": "two\n", "docs/deep/new.txt": "x"}), how)
     assert docs.reused
     assert docs.key == one.key
-    code = made(project, project.commit({**FILES, "number.h": "#define N 2\n"}), how)
+    code = build(project, project.commit({**FILES, "number.h": "#define N 2\n"}), how)
     assert not code.reused

@@ -28,16 +28,16 @@ def output_of(program: Path) -> str:
 
 def test_a_subject_is_built_and_then_reused(project: Project) -> None:
     revision = project.commit()
-    first = project.made(revision, MAKE)
+    first = project.build(revision, MAKE)
     assert output_of(Path(first.directory) / "program") == "7"
     assert not first.reused
-    again = project.made(revision, MAKE)
+    again = project.build(revision, MAKE)
     assert again.reused
     assert (again.key, again.artefact, again.seconds) == (first.key, first.artefact, first.seconds)
 
 
 def test_the_log_shows_each_line_with_its_time(project: Project) -> None:
-    built = project.made(project.commit(), recipe("echo one; echo two >&2", "make"))
+    built = project.build(project.commit(), recipe("echo one; echo two >&2", "make"))
     log = Path(built.log).read_text()
     assert "$ echo one; echo two >&2\none\ntwo\n[done, " in log
     assert "$ make\n" in log
@@ -45,29 +45,29 @@ def test_the_log_shows_each_line_with_its_time(project: Project) -> None:
 
 
 def test_a_commit_that_only_changed_the_docs_gives_an_equal_artefact(project: Project) -> None:
-    one = project.made(project.commit(), MAKE)
-    docs = project.made(project.commit({**PROJECT, "README": "two\n"}), MAKE)
-    faster = project.made(project.commit({**PROJECT, "program.c": PROGRAM.replace("7", "8")}), MAKE)
+    one = project.build(project.commit(), MAKE)
+    docs = project.build(project.commit({**PROJECT, "README": "two\n"}), MAKE)
+    faster = project.build(project.commit({**PROJECT, "program.c": PROGRAM.replace("7", "8")}), MAKE)
     assert one.key != docs.key
     assert one.artefact == docs.artefact != faster.artefact
 
 
 def test_debug_information_in_archives_does_not_tell_builds_apart(project: Project) -> None:
     how = recipe("cc -g -c program.c", "ar cr libprogram.a program.o", outputs=("lib*.a",))
-    one = project.made(project.commit(), how)
-    docs = project.made(project.commit({**PROJECT, "README": "two\n"}), how)
+    one = project.build(project.commit(), how)
+    docs = project.build(project.commit({**PROJECT, "README": "two\n"}), how)
     assert one.artefact == docs.artefact
 
 
 def test_a_path_that_matters_when_a_program_runs_distinguishes_builds(project: Project) -> None:
     how = recipe("cc -Wl,-rpath,{build} -o program program.c", outputs=("program",))
-    one = project.made(project.commit(), how)
-    docs = project.made(project.commit({**PROJECT, "README": "two\n"}), how)
+    one = project.build(project.commit(), how)
+    docs = project.build(project.commit({**PROJECT, "README": "two\n"}), how)
     assert one.artefact != docs.artefact
 
 
 def test_no_output_message_the_artefact_is_the_content_that_went_in(project: Project) -> None:
-    built = project.made(project.commit(), recipe("make"))
+    built = project.build(project.commit(), recipe("make"))
     assert built.artefact == built.key
 
 
@@ -75,8 +75,8 @@ def test_a_tree_that_came_back_is_not_built_twice(project: Project) -> None:
     first = project.commit()
     project.commit({**PROJECT, "README": "two\n"})
     reverted = project.commit()
-    assert project.made(first, MAKE).key == project.made(reverted, MAKE).key
-    assert project.made(reverted, MAKE).reused
+    assert project.build(first, MAKE).key == project.build(reverted, MAKE).key
+    assert project.build(reverted, MAKE).reused
 
 
 def test_everything_that_may_change_a_build_changes_its_key(project: Project) -> None:
@@ -165,7 +165,7 @@ def test_a_directory_that_a_revision_lacks_is_a_failure(project: Project) -> Non
 
 def test_a_step_runs_in_its_directory_with_unset_variables_refused(project: Project) -> None:
     revision = project.commit({**PROJECT, "unix/here": "x"})
-    project.made(revision, recipe("test -f here", directory="unix"))
+    project.build(revision, recipe("test -f here", directory="unix"))
     assert "UNSET" in project.failed(revision, recipe("echo $UNSET_THING")).message
     assert "exit code 1" in project.failed(revision, recipe("false; touch went-on")).message
 
@@ -175,7 +175,7 @@ def test_the_environment_is_small_and_the_same_for_everybody(
 ) -> None:
     monkeypatch.setenv("CFLAGS", "-O0")
     monkeypatch.setenv("LD_PRELOAD_NOT", "x")
-    built = project.made(
+    built = project.build(
         project.commit(), recipe("env > seen; touch $TMPDIR/private", env={"WHERE": "{build}:{cpus}:${HOME}"})
     )
     lines = (Path(built.directory) / "seen").read_text().splitlines()
@@ -191,7 +191,7 @@ def test_the_environment_is_small_and_the_same_for_everybody(
 def test_placeholders_are_single_words_whatever_their_value(tmp_path: Path) -> None:
     with Launcher() as launcher:
         project = Project(tmp_path / "it's $(touch pwned) `x`", launcher)
-        built = project.made(
+        built = project.build(
             project.commit(), recipe("cp {build}/program.c {build}/copy.c && echo {revision}")
         )
         assert (Path(built.directory) / "copy.c").read_text() == PROGRAM
@@ -211,12 +211,12 @@ def test_a_timeout_covers_all_steps_and_kills_the_whole_tree(project: Project) -
 
 def test_a_build_killed_half_way_is_wiped_and_redone(project: Project) -> None:
     revision = project.commit()
-    built = project.made(revision, MAKE)
+    built = project.build(revision, MAKE)
     home = Path(built.directory).parent
     (home / "built.json").unlink()
     (home / "tree" / "program").write_text("half a program")
     (home / "tree" / "stray").write_text("left over")
-    again = project.made(revision, MAKE)
+    again = project.build(revision, MAKE)
     assert not again.reused
     assert again.artefact == built.artefact
     assert not (home / "tree" / "stray").exists()
@@ -233,7 +233,7 @@ project = Project.__new__(Project)
 project.root, project.launcher = Path(root), Launcher(Path(launcher))
 project.repository = type("There", (), {"path": Path(root) / "repository"})
 how = recipe(f"exec 3> {fifo}; echo started >&3; (setsid sleep 1000 &); sleep 1000")
-project.make(Revision(id=revision), how)
+project.try_build(Revision(id=revision), how)
 """
 
 
@@ -244,21 +244,21 @@ def test_a_build_dies_with_perftrail_however_it_dies(project: Project) -> None:
         [sys.executable, "-c", KILLED, project.root, fifo, revision.id, launcher_path()],
         cwd=Path(__file__).parents[2],
     )
-    with fifo.open() as told:
-        assert told.readline() == "started\n"
+    with fifo.open() as pipe:
+        assert pipe.readline() == "started\n"
         killed.kill()
         began = time.monotonic()
-        assert told.read() == ""  # the end of the file comes when the last writer is gone
+        assert pipe.read() == ""  # the end of the file comes when the last writer is gone
         assert time.monotonic() - began < 2.0
     killed.wait()
-    assert not project.made(revision, MAKE).reused
+    assert not project.build(revision, MAKE).reused
 
 
 def test_a_marker_that_was_cut_short_counts_for_nothing(project: Project) -> None:
     revision = project.commit()
-    built = project.made(revision, MAKE)
+    built = project.build(revision, MAKE)
     (Path(built.directory).parent / "built.json").write_text('{"artefact": "abc", "sec')
-    assert not project.made(revision, MAKE).reused
+    assert not project.build(revision, MAKE).reused
 
 
 def test_two_builders_at_once_make_a_build_once(project: Project) -> None:
@@ -277,13 +277,13 @@ def test_two_builders_at_once_make_a_build_once(project: Project) -> None:
 @pytest.mark.skipif(not Path("/usr/lib/ccache/cc").exists(), reason="ccache is not installed")
 def test_ccache_is_used_said_and_changes_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     how = recipe("cc -g -O1 -c program.c", outputs=("program.o",))
-    cached = project.made(project.commit(), how)
+    cached = project.build(project.commit(), how)
     assert "through ccache" in Path(cached.log).read_text()
     assert any((project.builds / "ccache").iterdir())
-    docs = project.made(project.commit({**PROJECT, "README": "two\n"}), how)
+    docs = project.build(project.commit({**PROJECT, "README": "two\n"}), how)
     monkeypatch.setattr("perftrail.builds.build_runner.has_ccache", lambda: False)
     shutil.rmtree(Path(docs.directory).parent)
-    plain = project.made(Revision(id=project.repository.git("rev-parse", "main")), how)
+    plain = project.build(Revision(id=project.repository.git("rev-parse", "main")), how)
     assert "through ccache" not in Path(plain.log).read_text()
     assert cached.artefact == docs.artefact == plain.artefact
 

@@ -1,4 +1,4 @@
-"""Which lines of a failed build are told."""
+"""Which lines of the log of a failed build are reported."""
 
 from __future__ import annotations
 

@@ -42,10 +42,10 @@ def slower(number: int) -> dict[str, str]:
 
 def test_a_benchmark_is_linked_against_the_subject_and_reused(project: Project) -> None:
     (project.root / "bench.c").write_text(BENCH)
-    built = project.made(project.commit(LIBRARY), STATIC)
+    built = project.build(project.commit(LIBRARY), STATIC)
     first = prepared(project, built, LINK_STATIC)
-    said = subprocess.run([f"{first.out}/bench"], check=True, capture_output=True, text=True)
-    assert said.stdout == "1\n"
+    output = subprocess.run([f"{first.out}/bench"], check=True, capture_output=True, text=True)
+    assert output.stdout == "1\n"
     stamp = (Path(first.out) / "bench").stat().st_mtime_ns
     assert prepared(project, built, LINK_STATIC) == first
     assert (Path(first.out) / "bench").stat().st_mtime_ns == stamp
@@ -56,7 +56,7 @@ def test_what_is_linked_in_statically_names_the_artefact(project: Project) -> No
     (project.root / "bench.c").write_text(BENCH)
     trees = (LIBRARY, {**LIBRARY, "README": "docs"}, slower(2))
     one, docs, other = (
-        prepared(project, project.made(project.commit(tree), STATIC), LINK_STATIC).artefact for tree in trees
+        prepared(project, project.build(project.commit(tree), STATIC), LINK_STATIC).artefact for tree in trees
     )
     assert one == docs != other
 
@@ -66,7 +66,7 @@ def test_what_is_linked_in_dynamically_counts_with_what_it_leads_to(project: Pro
     how = recipe(*SHARED.steps, outputs=("libwork.so",))
     trees = (LIBRARY, slower(2))
     one, other = (
-        prepared(project, project.made(project.commit(tree), how), LINK_SHARED).artefact for tree in trees
+        prepared(project, project.build(project.commit(tree), how), LINK_SHARED).artefact for tree in trees
     )
     assert one != other
 
@@ -76,7 +76,7 @@ def test_a_script_that_leads_back_to_the_build_counts_with_it(project: Project) 
     trees = (LIBRARY, {**LIBRARY, "README": "docs"}, slower(2))
     line = "echo exec {build}/program > {out}/run"
     one, docs, other = (
-        prepared(project, project.made(project.commit(tree), how), line).artefact for tree in trees
+        prepared(project, project.build(project.commit(tree), how), line).artefact for tree in trees
     )
     assert other not in {one, docs}
 
@@ -84,7 +84,7 @@ def test_a_script_that_leads_back_to_the_build_counts_with_it(project: Project) 
 def test_the_studys_files_count_by_their_content(project: Project) -> None:
     (project.root / "bench.c").write_text(BENCH)
     (project.root / "data.txt").write_text("one")
-    built = project.made(project.commit(LIBRARY), STATIC)
+    built = project.build(project.commit(LIBRARY), STATIC)
     first = prepared(project, built, LINK_STATIC, files=("data.txt",))
     absolute = prepared(project, built, LINK_STATIC, files=(str(project.root / "data.txt"),))
     (project.root / "data.txt").write_text("two")
@@ -97,15 +97,15 @@ def test_the_studys_files_count_by_their_content(project: Project) -> None:
 
 
 def test_without_lines_there_is_an_empty_directory(project: Project) -> None:
-    one = prepared(project, project.made(project.commit(LIBRARY), STATIC))
-    other = prepared(project, project.made(project.commit(slower(2)), STATIC))
+    one = prepared(project, project.build(project.commit(LIBRARY), STATIC))
+    other = prepared(project, project.build(project.commit(slower(2)), STATIC))
     assert list(Path(one.out).iterdir()) == []
     assert one.artefact == other.artefact
 
 
 def test_a_link_that_fails_is_a_failure_of_its_own_stage(project: Project) -> None:
     (project.root / "bench.c").write_text(BENCH.replace("work", "wrok"))
-    built = project.made(project.commit(LIBRARY), STATIC)
+    built = project.build(project.commit(LIBRARY), STATIC)
     outcome = prepare(project, built, LINK_STATIC)
     assert isinstance(outcome, Failure)
     assert outcome.stage == "link"
@@ -116,14 +116,14 @@ def test_a_link_that_fails_is_a_failure_of_its_own_stage(project: Project) -> No
 
 
 def test_a_link_may_take_too_long(project: Project) -> None:
-    built = project.made(project.commit(LIBRARY), STATIC)
+    built = project.build(project.commit(LIBRARY), STATIC)
     outcome = prepare(project, built, "sleep 100", timeout_seconds=0.3)
     assert isinstance(outcome, Failure)
     assert outcome.message == "timed out after 0.3 s: sleep 100"
 
 
 def test_a_link_killed_half_way_is_redone(project: Project) -> None:
-    built = project.made(project.commit(LIBRARY), STATIC)
+    built = project.build(project.commit(LIBRARY), STATIC)
     first = prepared(project, built, "echo whole > {out}/file")
     (Path(first.out).parent / f"{Path(first.out).name}.json").unlink()
     (Path(first.out) / "file").write_text("half")
@@ -132,8 +132,8 @@ def test_a_link_killed_half_way_is_redone(project: Project) -> None:
 
 
 def test_the_key_of_a_link_is_known_before_it_is_made(project: Project) -> None:
-    built = project.made(project.commit(LIBRARY), STATIC)
-    other = project.made(project.commit(slower(2)), STATIC)
+    built = project.build(project.commit(LIBRARY), STATIC)
+    other = project.build(project.commit(slower(2)), STATIC)
     builder = project.builder()
     keys = [
         builder.benchmark_build_key(built, steps=["true"], env={}, files=()),
@@ -147,7 +147,7 @@ def test_the_key_of_a_link_is_known_before_it_is_made(project: Project) -> None:
 
 
 def test_the_commands_placeholders_are_reported(project: Project) -> None:
-    built = project.made(project.commit(LIBRARY), STATIC)
+    built = project.build(project.commit(LIBRARY), STATIC)
     ready = prepared(project, built)
     assert project.builder().command_placeholders(ready) == {
         "build": built.directory,

@@ -1,4 +1,4 @@
-"""Who makes what next: every subject once, and neighbours in one tree."""
+"""Which worker builds which subject next: each once, neighbours in the same tree."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def test_each_of_two_workers_builds_its_own_half() -> None:
     queue = _queue(10)
     taken: dict[int, list[int]] = {0: [], 1: []}
     for _ in range(5):
-        for hand in (0, 1):
-            taken[hand].append(queue.take(hand))
+        for worker in (0, 1):
+            taken[worker].append(queue.take(worker))
     assert taken == {0: [0, 1, 2, 3, 4], 1: [5, 6, 7, 8, 9]}
 
 
-def test_a_hand_that_is_done_helps_in_the_middle_of_what_is_left() -> None:
+def test_a_worker_without_work_takes_from_the_middle_of_the_largest_rest() -> None:
     queue = _queue(12)
     first = [queue.take(0), queue.take(1)]
     quick = [queue.take(1) for _ in range(6)]
@@ -37,9 +37,9 @@ def test_one_that_comes_later_waits_behind_the_others() -> None:
 
 
 @given(st.integers(1, 30), st.lists(st.integers(0, 3), min_size=30, max_size=30))
-def test_whoever_comes_when_everything_is_made_once(count: int, hands: list[int]) -> None:
+def test_in_any_order_of_workers_every_subject_is_built_once(count: int, workers: list[int]) -> None:
     queue = _queue(count)
-    assert sorted(queue.take(hand) for hand in hands[:count]) == list(range(count))
+    assert sorted(queue.take(worker) for worker in workers[:count]) == list(range(count))
 
 
 def _queue(count: int) -> BuildQueue[int]:

@@ -71,11 +71,11 @@ def program(built: Built) -> Path:
 
 def functions(path: Path) -> list[str]:
     """Return the functions of a program in the order of their addresses."""
-    told = subprocess.run(["nm", "-n", path], check=True, capture_output=True, text=True).stdout
-    return [line.split()[-1] for line in told.splitlines() if line.split()[-1] in {"main", "one", "two"}]
+    output = subprocess.run(["nm", "-n", path], check=True, capture_output=True, text=True).stdout
+    return [line.split()[-1] for line in output.splitlines() if line.split()[-1] in {"main", "one", "two"}]
 
 
-def said(built: Built) -> str:
+def output_of(built: Built) -> str:
     return subprocess.run([program(built)], check=True, capture_output=True, text=True).stdout
 
 
@@ -89,7 +89,7 @@ def test_layouts_differ_in_the_order_of_functions_and_run_alike(project: Project
     orders = {tuple(functions(program(each))) for each in found}
     assert len(orders) >= 3
     assert len({each.artefact for each in found}) == len(orders)
-    assert {said(each) for each in found} == {"8\n"}
+    assert {output_of(each) for each in found} == {"8\n"}
     assert [each.layout for each in found] == list(range(1, 9))
 
 
@@ -188,7 +188,7 @@ def test_a_relink_that_fails_says_why_and_ends_the_visit(project: Project) -> No
     assert failure.stage == "relink"
     assert "missing.o" in Path(failure.log).read_text()
     assert 3 not in found
-    assert said(builder.build(subject(revision), how)) == "8\n"  # type: ignore[arg-type] # it is built
+    assert output_of(builder.build(subject(revision), how)) == "8\n"  # type: ignore[arg-type] # it is built
 
 
 def test_a_relink_that_takes_too_long_is_a_failure(project: Project) -> None:
@@ -219,15 +219,15 @@ def test_a_program_that_would_load_the_library_as_linked_is_refused(project: Pro
     own = tuple(each.replace("$PWD", "'$ORIGIN'") for each in steps)
     how = replace(recipe(*own, outputs=("program", "liball.so")), relink=(*own, ": {layout}"))
     (found,) = all_built(relinked(project.builder(), project.commit(PROJECT), (1,), how))
-    assert said(found) == "8\n"
+    assert output_of(found) == "8\n"
 
 
 def test_a_program_that_only_prints_where_its_source_was_is_kept(project: Project) -> None:
     main = PROJECT["main.c"].replace("return 0", "puts(__FILE__); return 0")
     how = replace(HOW, steps=("cc -c $PWD/main.c one.c two.c", "cc -o program main.o one.o two.o"))
     (found,) = all_built(relinked(project.builder(), project.commit({**PROJECT, "main.c": main}), (1,), how))
-    assert said(found).startswith("8\n/")
-    assert said(found).endswith("/tree/main.c\n")
+    assert output_of(found).startswith("8\n/")
+    assert output_of(found).endswith("/tree/main.c\n")
 
 
 def test_what_a_killed_relink_left_is_undone_before_the_build_is_used(project: Project) -> None:
@@ -251,7 +251,7 @@ def test_what_a_killed_relink_left_is_undone_before_the_build_is_used(project: P
 def test_special_files_and_unreadable_ones_do_not_stop_a_relink(project: Project) -> None:
     how = replace(HOW, steps=("make", "mkfifo pipe", "ln -s nowhere dangling", "mkdir -p d; ln -s .. d/up"))
     (found,) = all_built(relinked(project.builder(), project.commit(PROJECT), (1,), how))
-    assert said(found) == "8\n"
+    assert output_of(found) == "8\n"
 
 
 # Trees that go from revision to revision, and several that build
@@ -265,14 +265,14 @@ def test_the_objects_of_a_used_tree_are_relinked_and_the_tree_stays_as_it_was(pr
     for revision in revisions[:3]:
         assert isinstance(builder.build(subject(revision), INCREMENTAL), Built)
     found = all_built(relinked(builder, revisions[0], range(1, 5), INCREMENTAL))
-    assert {said(each) for each in found} == {"8\n"}
+    assert {output_of(each) for each in found} == {"8\n"}
     assert len({each.artefact for each in found}) >= 2
     (state,) = (project.builds / "worktrees").glob("*/state.json")
     assert read_state(state).usable
     fourth = builder.build(subject(revisions[3]), INCREMENTAL)
     assert isinstance(fourth, Built)
     assert Path(fourth.log).read_text().count(" -c ") == 1
-    clean = project.made(Revision(id=revisions[0].id), replace(INCREMENTAL, incremental=False))
+    clean = project.build(Revision(id=revisions[0].id), replace(INCREMENTAL, incremental=False))
     assert clean.artefact == builder.build(subject(revisions[0]), INCREMENTAL).artefact  # type: ignore[union-attr]
 
 
@@ -302,7 +302,7 @@ def test_a_kill_while_a_used_tree_is_relinked_costs_nothing_but_the_relink(proje
             os._exit(0)  # as a kill would: nothing is put back
     os.waitpid(child, 0)
     (found,) = all_built(relinked(builder, revision, (1,), INCREMENTAL))
-    assert said(found) == "8\n"
+    assert output_of(found) == "8\n"
     assert state_of(tree) == before
     assert read_state(state).usable
 
@@ -315,7 +315,7 @@ def test_objects_are_built_in_a_clean_tree_where_used_ones_are_not_trusted(proje
     recipe_key = state.parent.name.rpartition("-")[0]
     (project.builds / "worktrees" / f"{recipe_key}.distrusted").write_text("for this test")
     (found,) = all_built(builder.relink(subject(revision), INCREMENTAL, built, (1,)))
-    assert said(found) == "8\n"
+    assert output_of(found) == "8\n"
 
 
 FORGETFUL = {**PROJECT, "Makefile": PROJECT["Makefile"].replace(" number.h", "")}
@@ -329,7 +329,7 @@ def test_stale_objects_of_a_used_tree_are_not_relinked(project: Project) -> None
     with pytest.raises(StaleBuilds):
         builder.confirm()
     found = all_built(relinked(project.builder(), second, (1, 2), INCREMENTAL))
-    assert {said(each) for each in found} == {"16\n"}
+    assert {output_of(each) for each in found} == {"16\n"}
 
 
 def test_layouts_of_a_removed_build_do_not_belong_to_the_new_one(project: Project) -> None:
@@ -337,11 +337,11 @@ def test_layouts_of_a_removed_build_do_not_belong_to_the_new_one(project: Projec
     first, second = (project.commit({**FORGETFUL, "number.h": f"#define N {number}\n"}) for number in (1, 2))
     assert isinstance(builder.build(subject(first), INCREMENTAL), Built)
     (stale,) = all_built(relinked(builder, second, (1,), INCREMENTAL))
-    assert said(stale) == "8\n"
+    assert output_of(stale) == "8\n"
     with pytest.raises(StaleBuilds):
         builder.confirm()
     (right,) = all_built(relinked(builder, second, (1,), INCREMENTAL))
-    assert said(right) == "16\n"
+    assert output_of(right) == "16\n"
 
 
 def test_a_build_that_others_made_is_relinked_by_who_leads(project: Project) -> None:
@@ -365,7 +365,7 @@ def test_a_build_that_others_made_is_relinked_by_who_leads(project: Project) -> 
         leading.begin([(subject(revision), HOW)])
         found = all_built(relinked(leading, revision, (1, 2, 3)))
         workers.close()
-    assert {said(each) for each in found} == {"8\n"}
+    assert {output_of(each) for each in found} == {"8\n"}
 
 
 class _Stopping:
@@ -426,4 +426,4 @@ def test_paths_with_blanks_relink(tmp_path: Path, name: str) -> None:
         root.mkdir()
         project = Project(root, launcher)
         (found,) = all_built(relinked(project.builder(), project.commit(PROJECT), (1,)))
-        assert said(found) == "8\n"
+        assert output_of(found) == "8\n"

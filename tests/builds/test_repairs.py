@@ -43,7 +43,7 @@ def test_a_missing_header_is_put_in_and_the_revision_builds(project: Project) ->
     lines = ("make CFLAGS=-I.",)
     assert "old.h" in project.failed(revision, Recipe(directory=".", steps=lines)).message
     header = Repairs(overlay={"sys/old.h": "compat/old.h"})
-    built = project.made(revision, Recipe(directory=".", steps=lines, repairs=header))
+    built = project.build(revision, Recipe(directory=".", steps=lines, repairs=header))
     assert (Path(built.directory) / "program").exists()
 
 
@@ -56,7 +56,7 @@ def test_a_program_stays_one_and_what_was_there_is_replaced(project: Project) ->
         outputs=("made",),
         repairs=Repairs(overlay={"configure": "configure"}),
     )
-    project.made(revision, recipe)
+    project.build(revision, recipe)
 
 
 def test_no_link_of_a_revision_leads_a_repair_out_of_its_tree(project: Project) -> None:
@@ -72,26 +72,26 @@ def test_no_link_of_a_revision_leads_a_repair_out_of_its_tree(project: Project) 
         in project.failed(revision, placed("sys/new", "file")).message
     )
     assert "leads out" in project.failed(revision, placed("sys/deep/new", "file")).message
-    built = project.made(revision, placed("kept", "file"))
+    built = project.build(revision, placed("kept", "file"))
     assert (Path(built.directory) / "kept").read_text() == "ours"
-    within = project.made(revision, placed("in/b", "file"))
+    within = project.build(revision, placed("in/b", "file"))
     assert (Path(within.directory) / "lib/b").read_text() == "ours"
     assert {file.name: file.read_text() for file in outside.iterdir()} == {"kept": "kept"}
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    ("where", "expected"),
     [
         ("lib", 'overlay to "lib": this revision has a directory there'),
         ("README/x", "a directory of the path is a file in this revision"),
     ],
 )
-def test_a_place_that_a_tree_cannot_have_is_reported(project: Project, where: str, said: str) -> None:
+def test_a_place_that_a_tree_cannot_have_is_reported(project: Project, where: str, expected: str) -> None:
     study_file(project, "file", "ours")
     failure = project.failed(project.commit({**PROJECT, "lib/a": "a"}), placed(where, "file"))
     assert failure.stage == "build"
-    assert said in failure.message
-    assert said in Path(failure.log).read_text()
+    assert expected in failure.message
+    assert expected in Path(failure.log).read_text()
 
 
 def test_a_loop_of_links_in_a_revision_is_reported(project: Project) -> None:
@@ -112,7 +112,7 @@ def test_a_patch_is_applied_whatever_its_paths_begin_with(project: Project) -> N
     study_file(project, "git.patch", FIX)
     study_file(project, "fossil.patch", FIX.replace("a/", "").replace("b/", ""))
     for name in ("git.patch", "fossil.patch"):
-        built = project.made(revision, patched(name))
+        built = project.build(revision, patched(name))
         assert "8" in (Path(built.directory) / "program.c").read_text()
     assert len(list(project.builds.glob("*/built.json"))) == 2
 
@@ -142,8 +142,8 @@ def test_a_patch_that_does_not_apply_says_which_hunk_and_why(project: Project) -
 def test_a_change_that_a_revision_has_already_is_reported(project: Project) -> None:
     study_file(project, "fix.patch", FIX)
     later = project.commit({**PROJECT, "program.c": PROGRAM.replace("7", "8")})
-    said = project.failed(later, patched("fix.patch")).message
-    assert said == "fix.patch: this revision already has the change; end the patch's range before it"
+    message = project.failed(later, patched("fix.patch")).message
+    assert message == "fix.patch: this revision already has the change; end the patch's range before it"
 
 
 @pytest.mark.parametrize(
@@ -164,12 +164,12 @@ def test_no_patch_leaves_the_tree(project: Project, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [("hello\n", "No valid patches in input"), (FIX.replace("@@ -1,2", "@@ -1,9"), "corrupt patch")],
 )
-def test_text_that_is_not_a_patch_is_reported(project: Project, text: str, said: str) -> None:
+def test_text_that_is_not_a_patch_is_reported(project: Project, text: str, expected: str) -> None:
     study_file(project, "no.patch", text)
-    assert said in project.failed(project.commit(), patched("no.patch")).message
+    assert expected in project.failed(project.commit(), patched("no.patch")).message
 
 
 def test_the_users_own_git_settings_do_not_count(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,7 @@ def test_the_users_own_git_settings_do_not_count(project: Project, monkeypatch: 
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_DIR", str(home))
     study_file(project, "fix.patch", FIX.replace("8);", "8);  "))
-    project.made(project.commit(), patched("fix.patch"))
+    project.build(project.commit(), patched("fix.patch"))
 
 
 def test_repairs_are_part_of_what_a_build_is_named_by(project: Project) -> None:

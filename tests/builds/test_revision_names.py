@@ -14,7 +14,7 @@ A_DIRECTORY = 'ln -sfn "$(git rev-parse --absolute-git-dir)" .git'
 
 
 def name_of(project: Project, revision: Revision, how: Recipe) -> str:
-    return (Path(project.made(revision, how).directory) / "name").read_text().strip()
+    return (Path(project.build(revision, how).directory) / "name").read_text().strip()
 
 
 def two(project: Project) -> tuple[Revision, Revision]:
@@ -36,9 +36,9 @@ def test_a_build_that_wants_a_directory_can_be_given_one(project: Project) -> No
 def test_a_revisions_name_can_be_kept_out_of_what_is_built(project: Project) -> None:
     first, second = two(project)
     how = recipe("(git describe --tags || echo unknown) > name", outputs=("name",))
-    assert project.made(first, how).artefact != project.made(second, how).artefact
+    assert project.build(first, how).artefact != project.build(second, how).artefact
     without = replace(how, env={"GIT_DIR": "/nonexistent"})
-    assert project.made(first, without).artefact == project.made(second, without).artefact
+    assert project.build(first, without).artefact == project.build(second, without).artefact
 
 
 def test_a_recipe_that_names_the_revision_makes_each_one_by_itself(project: Project) -> None:

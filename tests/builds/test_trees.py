@@ -1,4 +1,4 @@
-"""The trees of other sources beside a build: whose content counts where, and who may change them."""
+"""The trees of other sources with_application a build: whose content counts where, and who may change them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.builds.subject_builder import Project, recipe
 from tests.sources.repositories import Repository
 
 
-class Beside:
-    """A builder of the project with an application's history and a folder beside it."""
+class WithApplication:
+    """A builder of the project with an application's history and a folder next to it."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -52,7 +52,7 @@ class Beside:
             folders={"folder": self.folder},
         )
 
-    def made(self, subject: Subject, how: Recipe) -> Built:
+    def build(self, subject: Subject, how: Recipe) -> Built:
         outcome = self.builder.build(subject, how)
         assert isinstance(outcome, Built), outcome
         return outcome
@@ -64,8 +64,8 @@ class Beside:
 
 
 @pytest.fixture
-def beside(project: Project) -> Beside:
-    return Beside(project)
+def with_application(project: Project) -> WithApplication:
+    return WithApplication(project)
 
 
 @pytest.fixture
@@ -77,61 +77,71 @@ def with_app(how: Recipe, app: Revision) -> Recipe:
     return replace(how, sources={"app": app})
 
 
-def test_only_a_recipe_that_names_another_source_depends_on_it(beside: Beside, subject: Subject) -> None:
-    one, two, same = beside.commit("1"), beside.commit("2"), beside.commit("1")
+def test_only_a_recipe_that_names_another_source_depends_on_it(
+    with_application: WithApplication, subject: Subject
+) -> None:
+    one, two, same = with_application.commit("1"), with_application.commit("2"), with_application.commit("1")
     how = recipe("cp {source.app}/app got")
-    keys = [beside.builder.key(subject, with_app(how, app)) for app in (one, two, same)]
+    keys = [with_application.builder.key(subject, with_app(how, app)) for app in (one, two, same)]
     assert keys[0] != keys[1]
     assert keys[0] == keys[2]
-    assert beside.builder.key(subject, recipe("true")) == beside.project.builder().key(
+    assert with_application.builder.key(subject, recipe("true")) == with_application.project.builder().key(
         subject, recipe("true")
     )
 
 
-def test_a_build_finds_the_tree_and_may_change_its_own_copy(beside: Beside, subject: Subject) -> None:
-    app = beside.commit("1")
+def test_a_build_finds_the_tree_and_may_change_its_own_copy(
+    with_application: WithApplication, subject: Subject
+) -> None:
+    app = with_application.commit("1")
     how = recipe("cp {source.app}/app got; echo more >> {source.app}/app")
-    first = beside.made(subject, with_app(how, app))
-    second = beside.made(subject, with_app(replace(how, env={"OTHER": "x"}), app))
+    first = with_application.build(subject, with_app(how, app))
+    second = with_application.build(subject, with_app(replace(how, env={"OTHER": "x"}), app))
     assert [(Path(built.directory) / "got").read_text() for built in (first, second)] == ["1", "1"]
 
 
-def test_outputs_may_be_made_in_another_tree(beside: Beside, subject: Subject) -> None:
+def test_outputs_may_be_made_in_another_tree(with_application: WithApplication, subject: Subject) -> None:
     how = recipe("cp {source.app}/app {source.app}/made", outputs=("{source.app}/made",))
     texts = ("1", "1 # again", "1")
-    built = [beside.made(subject, with_app(how, beside.commit(text))) for text in texts]
+    built = [with_application.build(subject, with_app(how, with_application.commit(text))) for text in texts]
     assert built[0].artefact != built[1].artefact
     cut = recipe("cut -c1 {source.app}/app > {source.app}/made", outputs=("{source.app}/made",))
-    alike = [beside.made(subject, with_app(cut, beside.commit(text))) for text in texts[:2]]
+    alike = [
+        with_application.build(subject, with_app(cut, with_application.commit(text))) for text in texts[:2]
+    ]
     assert alike[0].key != alike[1].key
     assert alike[0].artefact == alike[1].artefact
 
 
 def test_a_benchmark_has_trees_of_its_own_and_leaves_the_build_alone(
-    beside: Beside, subject: Subject
+    with_application: WithApplication, subject: Subject
 ) -> None:
-    built = beside.made(subject, recipe("true"))
+    built = with_application.build(subject, recipe("true"))
     outs = []
     for text in ("1", "2"):
-        prepared = beside.prepared(built, "cp {source.app}/app {out}/got", app=beside.commit(text))
+        prepared = with_application.prepared(
+            built, "cp {source.app}/app {out}/got", app=with_application.commit(text)
+        )
         assert isinstance(prepared, Prepared), prepared
         outs.append((Path(prepared.out) / "got").read_text())
-        named: Mapping[str, str] = beside.builder.command_placeholders(prepared)
+        named: Mapping[str, str] = with_application.builder.command_placeholders(prepared)
         assert (Path(named["source.app"]) / "app").read_text() == text
     assert outs == ["1", "2"]
-    assert len(list(beside.project.builds.glob("*/built.json"))) == 1
+    assert len(list(with_application.project.builds.glob("*/built.json"))) == 1
 
 
-def test_a_benchmark_uses_the_tree_that_the_build_was_made_in(beside: Beside, subject: Subject) -> None:
-    app = beside.commit("1")
-    built = beside.made(subject, with_app(recipe("echo built > {source.app}/made"), app))
-    prepared = beside.prepared(built, "cp {source.app}/made {out}/", app=app)
+def test_a_benchmark_uses_the_tree_that_the_build_was_made_in(
+    with_application: WithApplication, subject: Subject
+) -> None:
+    app = with_application.commit("1")
+    built = with_application.build(subject, with_app(recipe("echo built > {source.app}/made"), app))
+    prepared = with_application.prepared(built, "cp {source.app}/made {out}/", app=app)
     assert isinstance(prepared, Prepared), prepared
     assert (Path(prepared.out) / "made").read_text() == "built\n"
 
 
-def test_a_revision_that_cannot_be_had_fails_at_checkout(beside: Beside) -> None:
-    folder, project = beside.folder, beside.project
+def test_a_revision_that_cannot_be_had_fails_at_checkout(with_application: WithApplication) -> None:
+    folder, project = with_application.folder, with_application.project
     subject = Subject(revision=folder.history()[0], variant="plain")
     builder = LocalBuilder(
         folder,
@@ -155,7 +165,7 @@ def test_a_revision_that_cannot_be_had_fails_at_checkout(beside: Beside) -> None
     assert unlinked.stage == "checkout"
 
 
-def test_a_variant_that_is_a_folder_has_nothing_else_in_its_tree(beside: Beside) -> None:
-    subject = Subject(revision=beside.folder.history()[0], variant="folder")
-    built = beside.made(subject, replace(recipe("true"), root="folder"))
+def test_a_variant_that_is_a_folder_has_nothing_else_in_its_tree(with_application: WithApplication) -> None:
+    subject = Subject(revision=with_application.folder.history()[0], variant="folder")
+    built = with_application.build(subject, replace(recipe("true"), root="folder"))
     assert [file.name for file in Path(built.directory).iterdir()] == ["only"]

@@ -173,8 +173,8 @@ def test_only_what_differs_for_sure_has_a_colour_in_the_map() -> None:
     assert "color" not in unclear["encoding"]
     assert [row["row"] for row in unclear["data"]["values"]] == ["mt two"]
     assert {row["standing"]: row["shown"] for row in sure["data"]["values"]} == {"differs": 2.0, "same": 1.0}
-    told = [row["words"] for layer in layers(spec, "text") for row in layer["data"]["values"]]
-    assert "0.96 [0.70, 1.30] ?" in told
+    reported = [row["words"] for layer in layers(spec, "text") for row in layer["data"]["values"]]
+    assert "0.96 [0.70, 1.30] ?" in reported
 
 
 def test_the_map_says_what_it_leaves_out() -> None:

@@ -36,9 +36,9 @@ def test_building_commands_query_an_archive_and_reading_commands_use_the_cache(t
     assert "ago" not in perftrail("check", study).stderr
     archive.add("perftrail-planted", "1.1-1", {"work.sh": "echo cost 2\n"})
     kept = perftrail("check", "--json", study)
-    told = json.loads(kept.stdout)
-    assert told["revisions"] == 1
-    assert f"at {told['source_updated']}; run and find read them again" in kept.stderr
+    data = json.loads(kept.stdout)
+    assert data["revisions"] == 1
+    assert f"at {data['source_updated']}; run and find read them again" in kept.stderr
     perftrail("run", study)
     shutil.rmtree(archive.directory)
     shown = perftrail("show", "--json", study)

@@ -260,7 +260,7 @@ def test_numpy_uses_one_thread_and_measured_programs_do_not_inherit_the_setting(
 def test_measured_programs_inherit_the_users_thread_settings() -> None:
     shown = 'echo "threads: ${OMP_NUM_THREADS-as many as there are}" >&2'
     own = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    for environment, told in ((own, "as many as there are"), ({**own, "OMP_NUM_THREADS": "3"}, "3")):
+    for environment, reported in ((own, "as many as there are"), ({**own, "OMP_NUM_THREADS": "3"}, "3")):
         done = subprocess.run(
             [sys.executable, "-m", "perftrail", "measure", "--shell", "-r", "2", "--show-output", shown],
             capture_output=True,
@@ -268,4 +268,4 @@ def test_measured_programs_inherit_the_users_thread_settings() -> None:
             check=False,
             env=environment,
         )
-        assert f"threads: {told}" in done.stdout + done.stderr
+        assert f"threads: {reported}" in done.stdout + done.stderr

@@ -10,7 +10,7 @@ import pytest
 from perftrail.measure.events import BuildFinished, BuildStarted, HistoryRead, Progress, Stepped
 from perftrail.model.build import Failure
 from perftrail.model.subject import Revision, Subject
-from perftrail.opening import Workforce
+from perftrail.opening import EngineMachines
 from perftrail.present.console import Watcher
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def test_similar_lines_are_counted_after_the_first_few(capsys: pytest.CaptureFix
     ]
 
 
-@pytest.mark.parametrize(("blocks", "said"), [(2, "and 1 more such step"), (4, "and 3 more such steps")])
+@pytest.mark.parametrize(("blocks", "expected"), [(2, "and 1 more such step"), (4, "and 3 more such steps")])
 def test_steps_with_equal_words_are_counted(
-    capsys: pytest.CaptureFixture[str], blocks: int, said: str
+    capsys: pytest.CaptureFixture[str], blocks: int, expected: str
 ) -> None:
     def steps() -> Generator[Event, None, None]:
         for number in range(blocks):
@@ -71,11 +71,11 @@ def test_steps_with_equal_words_are_counted(
 
     with Watcher() as watcher:
         watcher.follow(steps())
-    assert capsys.readouterr().err.splitlines() == ["  0  ran a block (block 0)", said]
+    assert capsys.readouterr().err.splitlines() == ["  0  ran a block (block 0)", expected]
 
 
 @pytest.mark.parametrize(
-    ("resumed", "said"),
+    ("resumed", "expected"),
     [
         ((True, True, False), ["continues after 2 stored steps", "  2  built r2"]),
         ((True, True, True), ["3 stored steps, no new step"]),
@@ -83,7 +83,7 @@ def test_steps_with_equal_words_are_counted(
     ],
 )
 def test_stored_steps_are_counted(
-    capsys: pytest.CaptureFixture[str], resumed: tuple[bool, ...], said: list[str]
+    capsys: pytest.CaptureFixture[str], resumed: tuple[bool, ...], expected: list[str]
 ) -> None:
     def steps() -> Generator[Event, None, None]:
         for number, stored in enumerate(resumed):
@@ -91,7 +91,7 @@ def test_stored_steps_are_counted(
 
     with Watcher() as watcher:
         watcher.follow(steps())
-    assert capsys.readouterr().err.splitlines() == said
+    assert capsys.readouterr().err.splitlines() == expected
 
 
 def test_a_pipe_gets_a_line_of_progress_after_a_pause_and_none_is_lost(
@@ -169,11 +169,11 @@ def test_a_run_in_a_pipe_prints_its_progress_with_the_time_left(capsys: pytest.C
 
 
 def test_a_slow_step_without_events_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
-    end, said = time.monotonic() + 60, ""
+    end, reported = time.monotonic() + 60, ""
     with Watcher(slow=0.0) as watcher, watcher.doing("reading the history of ../program"):
-        while not said and time.monotonic() < end:
-            said = capsys.readouterr().err
-    assert said == "reading the history of ../program …\n"
+        while not reported and time.monotonic() < end:
+            reported = capsys.readouterr().err
+    assert reported == "reading the history of ../program …\n"
 
 
 def test_a_fast_step_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,8 +184,8 @@ def test_a_fast_step_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_machines_of_an_engine_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     with Watcher() as watcher:
-        watcher.fleet(Workforce(machines=1, builds=2, measuring=""))
-        watcher.fleet(Workforce(machines=3, builds=1, measuring="ann"))
+        watcher.fleet(EngineMachines(machines=1, builds=2, measuring=""))
+        watcher.fleet(EngineMachines(machines=3, builds=1, measuring="ann"))
     assert capsys.readouterr().err.splitlines() == [
         "2 parallel builds on 1 machine; this machine measures",
         "1 parallel build on 3 machines; machine ann measures",

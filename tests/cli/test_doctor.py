@@ -32,10 +32,10 @@ def test_a_quick_check_prints_grades_and_the_next_command() -> None:
 def test_programs_get_json_alone() -> None:
     done = doctor("--quick", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["resolution"] is None
-    assert told["changed"] == told["restored"] == []
-    assert {"name", "grade", "here", "cost", "source", "remedy", "fix"} == set(told["findings"][0])
+    data = json.loads(done.stdout)
+    assert data["resolution"] is None
+    assert data["changed"] == data["restored"] == []
+    assert {"name", "grade", "here", "cost", "source", "remedy", "fix"} == set(data["findings"][0])
 
 
 def test_a_command_needs_fix() -> None:

@@ -49,10 +49,10 @@ def along(levels: np.ndarray[tuple[int], np.dtype[np.float64]], *, unit: str = "
     )
 
 
-@pytest.mark.parametrize(("unit", "said"), [("s", "time grows like n over"), ("1", "grows like n over")])
-def test_an_order_is_a_description(unit: str, said: str) -> None:
+@pytest.mark.parametrize(("unit", "expected"), [("s", "time grows like n over"), ("1", "grows like n over")])
+def test_an_order_is_a_description(unit: str, expected: str) -> None:
     [line] = curve_words(along(SIZES, unit=unit))
-    assert line.startswith(said)
+    assert line.startswith(expected)
 
 
 def test_points_that_fit_no_order_are_reported() -> None:
@@ -63,7 +63,7 @@ def test_points_that_fit_no_order_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time", "work", "said"),
+    ("time", "work", "expected"),
     [
         (
             costs_beyond_caches(SIZES),
@@ -77,10 +77,10 @@ def test_points_that_fit_no_order_are_reported() -> None:
 def test_instructions_show_whether_the_work_grows_like_the_time(
     time: np.ndarray[tuple[int], np.dtype[np.float64]],
     work: np.ndarray[tuple[int], np.dtype[np.float64]],
-    said: str,
+    expected: str,
 ) -> None:
     *_, line = curve_words(replace(along(time), work=growth(a_curve(work))))
-    assert line.startswith(said)
+    assert line.startswith(expected)
 
 
 def test_without_counted_instructions_the_way_to_the_cause_is_printed() -> None:

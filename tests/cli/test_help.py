@@ -81,7 +81,7 @@ def test_colours_follow_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "said"),
+    ("chosen", "expected"),
     [
         (Settings(), "progress\nwarning\n"),
         (Settings(quiet=True), "warning\n"),
@@ -89,14 +89,14 @@ def test_colours_follow_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_quiet_and_verbose_select_the_printed_progress(
-    chosen: Settings, said: str, capsys: pytest.CaptureFixture[str]
+    chosen: Settings, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.quiet, settings.verbose = chosen.quiet, chosen.verbose
     with Watcher() as watcher:
         watcher._print_now("progress", style="dim")
         watcher._print_now("warning", style="yellow")
         watcher._show_status("making r1")
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err == expected
 
 
 @pytest.mark.parametrize("name", ["run", "find", "compare", "check", "watch", "backport", "explain", "build"])

@@ -155,7 +155,7 @@ def test_the_relink_lines_of_init_make_different_programs_that_run(project: Proj
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "expected"),
     [
         (
             {"pyproject.toml": '[project]\nname = "tiny"\nversion = "1"\n', "tiny/__init__.py": ""},
@@ -169,13 +169,13 @@ def test_the_relink_lines_of_init_make_different_programs_that_run(project: Proj
     ids=["python", "npm"],
 )
 def test_interpreters_have_nothing_to_relink_and_init_reports_it(
-    files: Mapping[str, str], told: str, tmp_path: Path
+    files: Mapping[str, str], expected: str, tmp_path: Path
 ) -> None:
     repository = Repository(tmp_path / "tiny")
     repository.commit(files)
     assert perftrail("init", cwd=repository.path).returncode == 0
     written = (repository.path / "perftrail.toml").read_text()
-    assert told in written
+    assert expected in written
     assert "relink = [" not in written
 
 

@@ -144,10 +144,10 @@ def test_invalid_arguments_are_wrong_usage_before_anything_runs(
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["measure", *arguments])
-    said = capsys.readouterr()
-    assert ended.value.code == 2, said
-    assert said.out == ""
-    assert said.err
+    output = capsys.readouterr()
+    assert ended.value.code == 2, output
+    assert output.out == ""
+    assert output.err
 
 
 def test_input_output_cpus_and_timeout_reach_the_program(tmp_path: Path) -> None:

@@ -40,11 +40,11 @@ def test_a_command_in_a_sandbox_reads_its_directory_and_writes_only_to_its_scrat
     (work / "attempts.sh").write_text(ATTEMPTS)
     done = measure("--sandbox", *ONCE, "--show-output", "sh ./attempts.sh", cwd=work, env={"HOME": str(home)})
     assert done.returncode == 0, done.stderr
-    said = done.stderr.splitlines()
-    assert said[0] == "the data"
-    assert said[1].startswith("has /")
-    assert len(said) == 2
-    assert not Path(said[1].removeprefix("has ")).exists()
+    output = done.stderr.splitlines()
+    assert output[0] == "the data"
+    assert output[1].startswith("has /")
+    assert len(output) == 2
+    assert not Path(output[1].removeprefix("has ")).exists()
     assert sorted(path.name for path in work.iterdir()) == ["attempts.sh", "data"]
 
 
@@ -86,10 +86,10 @@ def test_refusals_of_the_sandbox_are_reported_with_their_remedy(tmp_path: Path, 
 
 
 def test_invalid_readable_paths_are_reported(tmp_path: Path) -> None:
-    for arguments, told in (
+    for arguments, text in (
         (("--readable", "/tmp"), "--sandbox"),
         (("--sandbox", "--readable", "tmp"), "begins with / or ~/"),
         (("--sandbox", "--readable", str(tmp_path / "absent")), "must be an existing path"),
     ):
         done = measure(*arguments, "true")
-        assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, text in done.stderr) == (2, True), done.stderr

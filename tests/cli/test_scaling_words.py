@@ -63,8 +63,8 @@ def test_each_cause_has_words() -> None:
 
 
 def test_each_reported_value_has_words() -> None:
-    told = {each.name for each in contention(samples()).evidence}
-    assert told == set(INDICATORS)
+    reported = {each.name for each in contention(samples()).evidence}
+    assert reported == set(INDICATORS)
 
 
 def test_a_reported_cause_has_its_evidence_and_needs_no_further_run() -> None:

@@ -74,13 +74,13 @@ def test_a_change_names_metric_effect_and_revision(capsys: pytest.CaptureFixture
 
 
 def test_unmeasured_revisions_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    told = printed(capsys, a_change(replace(POINT, previous=2, earliest=3)))
-    assert "between r2 and r5 “change 5”, one of 3 revisions; 4.0" in told
+    output = printed(capsys, a_change(replace(POINT, previous=2, earliest=3)))
+    assert "between r2 and r5 “change 5”, one of 3 revisions; 4.0" in output
 
 
 def test_a_doubtful_position_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    told = printed(capsys, a_change(replace(POINT, earliest=4, latest=7)))
-    assert "at r5 “change 5”, or from r4 to r7 (95 %); 4.0" in told
+    output = printed(capsys, a_change(replace(POINT, earliest=4, latest=7)))
+    assert "at r5 “change 5”, or from r4 to r7 (95 %); 4.0" in output
 
 
 def test_changes_are_ranked_and_those_below_the_alert_level_are_separate(
@@ -88,13 +88,13 @@ def test_changes_are_ranked_and_those_below_the_alert_level_are_separate(
 ) -> None:
     small = a_change(replace(POINT, size=1.5, alert=False), revision=HISTORY[2])
     large = a_change(replace(POINT, size=9.0), revision=HISTORY[6])
-    told = printed(capsys, small, a_change(), large)
-    assert [line[:5] for line in told.splitlines() if ". work" in line] == ["   1.", "   2.", "   3."]
+    output = printed(capsys, small, a_change(), large)
+    assert [line[:5] for line in output.splitlines() if ". work" in line] == ["   1.", "   2.", "   3."]
     assert (
-        told.index("at r6")
-        < told.index("at r5")
-        < told.index("small, shown by one build")
-        < told.index("at r2")
+        output.index("at r6")
+        < output.index("at r5")
+        < output.index("small, shown by one build")
+        < output.index("at r2")
     )
 
 
@@ -110,9 +110,9 @@ def test_correlated_neighbours_are_reported_even_without_a_change(capsys: pytest
 
 def test_a_hostile_message_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     hostile = Revision(id="r5", summary="\x1b[31mred [bold]x[/bold]")
-    told = printed(capsys, a_change(revision=hostile))
-    assert "\x1b" not in told
-    assert "[bold]x[/bold]" in told
+    output = printed(capsys, a_change(revision=hostile))
+    assert "\x1b" not in output
+    assert "[bold]x[/bold]" in output
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

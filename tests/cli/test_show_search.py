@@ -56,20 +56,20 @@ def study(tmp_path: Path) -> Path:
 
 
 def test_the_latest_search_is_shown_and_all_are_listed(study: Path) -> None:
-    told = show(study, "--search").stdout
-    assert told.splitlines()[:3] == [
+    output = show(study, "--search").stdout
+    assert output.splitlines()[:3] == [
         "2 searches. Number 2 follows; --search N shows another:",
         "  1  2026-11-01 10:00  wall, aaaaaaaaaa to bbbbbbbbbb: none",
         "  2  2026-11-02 10:00  cost\\x1b[31m, aaaaaaaaaa to bbbbbbbbbb: not ended",
     ]
-    assert "a step for cost" in told
-    assert "a step for wall" not in told
+    assert "a step for cost" in output
+    assert "a step for wall" not in output
 
 
 def test_another_search_is_shown_by_its_number(study: Path) -> None:
-    told = show(study, "--search", "1").stdout
-    assert "a step for wall" in told
-    assert "Why it ended: nothing changed." in told
+    output = show(study, "--search", "1").stdout
+    assert "a step for wall" in output
+    assert "Why it ended: nothing changed." in output
     plain = json.loads(show(study, "--search", "1", "--json").stdout)
     assert plain["number"] == 1
     assert [each["answer"] is None for each in plain["searches"]] == [False, True]

@@ -51,7 +51,7 @@ def test_options_override_the_study(study: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("along", "at", "said"),
+    ("along", "at", "expected"),
     [
         ("ap", (), '--along ap: no source "ap"; did you mean "app"?'),
         (None, ("ap=v1",), '--at ap=v1: no source "ap"; did you mean "app"?'),
@@ -73,11 +73,11 @@ def test_options_override_the_study(study: str) -> None:
     ],
 )
 def test_invalid_options_are_reported_with_their_remedy(
-    study: str, along: str | None, at: tuple[str, ...], said: str
+    study: str, along: str | None, at: tuple[str, ...], expected: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
         SourceOptions(along=along, at=at).load(study)
-    assert said in str(refused.value)
+    assert expected in str(refused.value)
 
 
 def test_a_study_of_one_source_names_the_table_for_others(tmp_path: Path) -> None:

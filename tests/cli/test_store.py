@@ -41,9 +41,9 @@ def test_statistics_have_a_line_and_tables_by_machine_and_by_benchmark(results: 
         last_line(done.stdout)
         == f"Next: perftrail store backup FILE --store {results}    copy it into one file"
     )
-    told = json.loads(start("store", "stats", "--store", results, "--json").stdout)
-    assert told["rows"]["invocation"] == 5
-    assert told["machines"][0]["samples"] == 2
+    data = json.loads(start("store", "stats", "--store", results, "--json").stdout)
+    assert data["rows"]["invocation"] == 5
+    assert data["machines"][0]["samples"] == 2
 
 
 def test_a_store_copied_there_and_back_is_complete(results: Path, postgresql: str) -> None:
@@ -52,9 +52,9 @@ def test_a_store_copied_there_and_back_is_complete(results: Path, postgresql: st
     assert "5 invocations" in there.stdout
     assert last_line(there.stdout).startswith("Next: perftrail store stats --store 'postgresql://ada@/t")
     back = start("store", "copy", postgresql, results, "--json")
-    told = json.loads(back.stdout)
-    assert told["existing"]["invocations"] == 5
-    assert not any(told["added"].values())
+    data = json.loads(back.stdout)
+    assert data["existing"]["invocations"] == 5
+    assert not any(data["added"].values())
     assert "cret" not in there.stdout + there.stderr + back.stdout + back.stderr
 
 
@@ -84,11 +84,11 @@ def test_the_printed_command_restores_a_backup(results: Path, tmp_path: Path) ->
 
 
 def test_nothing_is_deleted_without_yes(results: Path) -> None:
-    asked = start("store", "forget", "--older-than", "1d", "--store", results)
-    assert asked.returncode == 0, asked.stderr
-    assert "5 invocations with 11 values" in asked.stdout
-    assert "would delete" in asked.stdout
-    assert last_line(asked.stdout).startswith(
+    requested = start("store", "forget", "--older-than", "1d", "--store", results)
+    assert requested.returncode == 0, requested.stderr
+    assert "5 invocations with 11 values" in requested.stdout
+    assert "would delete" in requested.stdout
+    assert last_line(requested.stdout).startswith(
         "Delete them with --yes; to back them up before: perftrail store backup FILE"
     )
     done = start("store", "forget", "--older-than", "1d", "--yes", "--store", results, "--json")

@@ -103,14 +103,14 @@ def slurm(home: Path) -> Iterator[Slurm]:
     running: list[subprocess.Popen[bytes]] = []
     try:
         for command in commands:
-            with (home / f"{command[0]}.said").open("wb") as said:
+            with (home / f"{command[0]}.output").open("wb") as reported:
                 running.append(
                     subprocess.Popen(
                         command,
                         env=started.environment,
                         stdin=subprocess.DEVNULL,
-                        stdout=said,
-                        stderr=said,
+                        stdout=reported,
+                        stderr=reported,
                         start_new_session=True,
                     )
                 )
@@ -133,9 +133,9 @@ def _await_idle(started: Slurm) -> None:
     state = ""
     while state != "idle":
         if time.monotonic() > deadline:
-            said = {each.name: each.read_text()[-1000:] for each in started.home.glob("*.said")}
+            output = {each.name: each.read_text()[-1000:] for each in started.home.glob("*.output")}
             logs = {each.name: each.read_text()[-2000:] for each in started.home.glob("*.log")}
-            raise AssertionError(f"the node is {state!r}: {said} {logs}")
+            raise AssertionError(f"the node is {state!r}: {output} {logs}")
         time.sleep(0.5)
         try:
             state = started.say("sinfo", "--noheader", "--format=%T")

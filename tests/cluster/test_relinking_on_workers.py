@@ -60,7 +60,7 @@ def apart(study: Path, engine: str) -> list[float]:
         for layout in (0, 1, 2):
             _, ready = drain(session.subject_builder.ready(cell, layout=layout))
             assert isinstance(ready, Ready), ready
-            session.runner.recall((ready,))
+            session.runner.load_outcomes((ready,))
             start = session.runner.plan(ready, "sample", layout)
             drain(session.runner.perform((start,)))
             outcome = session.runner.known(ready)["sample", layout]

@@ -63,10 +63,10 @@ def test_a_lost_scheduler_is_said_and_what_was_measured_is_kept(tmp_path: Path) 
         until(lambda: len(list(logs.glob("*/*.out"))) >= 3)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        _, said = running.communicate(timeout=60)
+        _, output = running.communicate(timeout=60)
         assert running.returncode == 1
-        assert "the scheduler does not answer any more; all samples are stored" in said
-        assert "Traceback" not in said
+        assert "the scheduler does not answer any more; all samples are stored" in output
+        assert "Traceback" not in output
         assert worker.wait(30) == 1
         assert "the scheduler ended, or removed this worker" in (tmp_path / "one.log").read_text()
         process, _ = scheduler(tmp_path / "scheduler.log", port=port)

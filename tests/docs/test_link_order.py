@@ -30,8 +30,8 @@ def objects(tmp_path: Path) -> Path:
 
 
 def order(program: Path) -> tuple[str, ...]:
-    told = subprocess.run(["nm", "-n", program], check=True, capture_output=True, text=True).stdout
-    names = (line.split()[-1] for line in told.splitlines())
+    output = subprocess.run(["nm", "-n", program], check=True, capture_output=True, text=True).stdout
+    names = (line.split()[-1] for line in output.splitlines())
     return tuple(name for name in names if name in {"main", *NAMES})
 
 

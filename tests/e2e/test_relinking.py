@@ -107,7 +107,7 @@ def layouts_of(study: Path, layouts: range) -> list[tuple[Ready, Measurement]]:
         for layout in layouts:
             _, ready = drain(session.subject_builder.ready(cell, layout=layout))
             assert isinstance(ready, Ready), ready
-            session.runner.recall((ready,))
+            session.runner.load_outcomes((ready,))
             ordinal = 100 + layout
             start = session.runner.plan(ready, "sample", ordinal)
             drain(session.runner.perform((start,)))

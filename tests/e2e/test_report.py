@@ -14,7 +14,7 @@ from perftrail.charts.history import Events, Mark, history
 from perftrail.local_engine import LocalEngine
 from perftrail.present import html_page
 from perftrail.present.html_page import Drawings, Section, Verdict, write_page
-from tests.browsing import Scheme, visiting
+from tests.browsing import Scheme, open_page
 from tests.charts.examples import LABELS, PALETTE, along
 from tests.e2e.histories import HOSTILE, make_history, write_study
 from tests.e2e.printing import perftrail
@@ -142,7 +142,7 @@ def test_a_study_without_samples_has_no_report(tmp_path: Path) -> None:
 def open_report(browser: Browser, report: Path, *, width: int, scheme: Scheme) -> Iterator[Page]:
     """Open the page of a report from its file, offline."""
     own = ("file:", "data:")
-    with visiting(browser, *own, width=width, scheme=scheme, offline=True) as page:
+    with open_page(browser, *own, width=width, scheme=scheme, offline=True) as page:
         page.goto((report / "index.html").as_uri())
         yield page
 

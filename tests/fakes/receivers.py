@@ -136,15 +136,15 @@ def free_port() -> int:
 
 def certificate(directory: Path) -> Path:
     """Make a certificate for this machine's own address, signed by itself, with its key."""
-    key, made, both = (directory / name for name in ("key.pem", "cert.pem", "both.pem"))
+    key, signed, both = (directory / name for name in ("key.pem", "cert.pem", "both.pem"))
     subprocess.run(
         [
             *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
             *("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
-            *("-keyout", key, "-out", made),
+            *("-keyout", key, "-out", signed),
         ],
         check=True,
         capture_output=True,
     )
-    both.write_text(made.read_text() + key.read_text())
+    both.write_text(signed.read_text() + key.read_text())
     return both

@@ -1,4 +1,4 @@
-"""A watcher that sees what a test wants it to see."""
+"""A watcher with conditions that a test chooses."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ NOISY = Conditions(foreign_cpus=0.9, window_seconds=1.0)
 
 @dataclass
 class FakeWatcher:
-    """`during` holds each invocation's conditions; `recently` what `recent` answers, the last for ever."""
+    """`during` has the conditions of each invocation; `recently` the results of `recent`, the last one repeated."""
 
     during: deque[Conditions] = field(default_factory=deque)
     recently: deque[float | None] = field(default_factory=lambda: deque([0.0]))
-    looks: list[str] = field(default_factory=list)
-    told: list[float] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
     worst: tuple[BusyProcess, ...] = ()
 
     @classmethod
-    def seeing(cls, *during: Conditions) -> FakeWatcher:
-        """Make one that sees these conditions, one invocation after the other."""
+    def with_conditions(cls, *during: Conditions) -> FakeWatcher:
+        """Make one whose invocations have these conditions, in order."""
         return cls(during=deque(during))
 
     @classmethod
-    def recalling(
+    def with_recent(
         cls, recently: Iterable[float | None], *, worst: tuple[BusyProcess, ...] = ()
     ) -> FakeWatcher:
-        """Make one whose last half seconds were these."""
+        """Make one that reports this load for the last half seconds, in order."""
         return cls(recently=deque(recently), worst=worst)
 
     def begin(self) -> None:
-        self.looks.append("begin")
+        self.calls.append("begin")
 
     def end(self, own_cpu_seconds: float) -> Conditions:
-        self.looks.append("end")
-        self.told.append(own_cpu_seconds)
+        self.calls.append("end")
+        self.cpu_seconds.append(own_cpu_seconds)
         return self.during.popleft() if self.during else QUIET
 
     def recent(self) -> float | None:
-        self.looks.append("recent")
+        self.calls.append("recent")
         return self.recently.popleft() if len(self.recently) > 1 else self.recently[0]
 
     def busiest(self) -> tuple[BusyProcess, ...]:

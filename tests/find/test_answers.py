@@ -215,7 +215,7 @@ def test_a_program_that_the_builds_lack_does_not_end_the_search(tmp_path: Path) 
 
 
 def test_a_machine_that_is_always_noisy_still_gets_an_answer(tmp_path: Path) -> None:
-    watcher = FakeWatcher.seeing(*[NOISY] * 1000)
+    watcher = FakeWatcher.with_conditions(*[NOISY] * 1000)
     session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17), watcher=watcher)
     _, answer = find(session)
     assert [change.positions for change in answer.answer.changes] == [(17,)]

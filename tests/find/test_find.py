@@ -263,7 +263,11 @@ def test_a_failed_build_counts_for_every_metric(tmp_path: Path) -> None:
 def test_a_noisy_sample_is_repeated_and_discarded(tmp_path: Path) -> None:
     noisy = [NOISY if number in (3, 8, 12) else QUIET for number in range(60)]
     session = a_session(
-        STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(20), watcher=FakeWatcher.seeing(*noisy)
+        STUDY,
+        tmp_path,
+        source=FakeSource(40),
+        starter=stepping_at(20),
+        watcher=FakeWatcher.with_conditions(*noisy),
     )
     _, answer = find(session)
     assert answer.answer.changes[0].positions == (20,)
@@ -274,7 +278,11 @@ def test_a_noisy_sample_is_repeated_and_discarded(tmp_path: Path) -> None:
 def test_on_a_busy_machine_noisy_samples_are_used_after_the_first_repeats(tmp_path: Path) -> None:
     starter = stepping_at(20)
     session = a_session(
-        STUDY, tmp_path, source=FakeSource(40), starter=starter, watcher=FakeWatcher.seeing(*[NOISY] * 500)
+        STUDY,
+        tmp_path,
+        source=FakeSource(40),
+        starter=starter,
+        watcher=FakeWatcher.with_conditions(*[NOISY] * 500),
     )
     _, answer = find(session)
     assert answer.answer.changes[0].positions == (20,)
@@ -283,7 +291,7 @@ def test_on_a_busy_machine_noisy_samples_are_used_after_the_first_repeats(tmp_pa
 
 
 def test_noise_is_mentioned_in_an_answer_without_a_change(tmp_path: Path) -> None:
-    starter, noisy = stepping_at(1000), FakeWatcher.seeing(*[NOISY] * 500)
+    starter, noisy = stepping_at(1000), FakeWatcher.with_conditions(*[NOISY] * 500)
     session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter, watcher=noisy)
     _, answer = find(session)
     assert answer.answer.verdict == "none"

@@ -349,7 +349,7 @@ def test_the_table_of_several_metrics_prints_failures_and_noise_once(
             source=source,
             starter=FakeStarter(seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.14),
             builder=FakeBuilder(source, broken=["r14", "r15", "r16"]),
-            watcher=FakeWatcher.seeing(*[NOISY] * 4),
+            watcher=FakeWatcher.with_conditions(*[NOISY] * 4),
         ),
         tuple(resolve(TWO, f"{name}.wall") for name in ("one", "two")),
     )

@@ -86,7 +86,7 @@ def test_a_stored_search_has_the_words_of_the_live_one(
 
 
 def test_a_search_on_a_busy_machine_does_not_repeat_the_noise_in_every_step(tmp_path: Path) -> None:
-    busy = FakeWatcher.seeing(*[NOISY] * 1000)
+    busy = FakeWatcher.with_conditions(*[NOISY] * 1000)
     mentions_noise = [" noisy sample" in line for line in Searched(tmp_path, watcher=busy).lines]
     assert mentions_noise[:3] == [True, True, True]
     assert not any(mentions_noise[3:])

@@ -45,8 +45,8 @@ def test_pyperf_has_the_mean_and_median_that_its_stats_print(name: str) -> None:
     counts = [int(each) for each in re.findall(r"Total number of values: (\d+)", printed)]
     assert [len(each.values) for each in found] == counts
     for word, of in (("Mean", statistics.fmean), ("Median", statistics.median)):
-        said = [float(each) for each in re.findall(rf"{word} \+- \w+(?: dev)?:\s+([\d.]+) us", printed)]
-        assert [of(each.values) * 1e6 for each in found] == pytest.approx(said, rel=0.005)
+        reported = [float(each) for each in re.findall(rf"{word} \+- \w+(?: dev)?:\s+([\d.]+) us", printed)]
+        assert [of(each.values) * 1e6 for each in found] == pytest.approx(reported, rel=0.005)
 
 
 def test_google_benchmark_has_the_aggregates_next_to_the_repetitions() -> None:
@@ -97,9 +97,9 @@ def test_jmh_has_the_scores_that_it_wrote(name: str) -> None:
 
 def test_jmh_has_the_table_that_it_printed() -> None:
     printed = (DATA / "jmh/fold.txt").read_text()
-    said = re.findall(r"^Sums\.fold +plain +(\d+) +(thrpt|avgt) +6 +([\d.]+)", printed, re.MULTILINE)
-    assert len(said) == 4
-    for size, mode, score in said:
+    reported = re.findall(r"^Sums\.fold +plain +(\d+) +(thrpt|avgt) +6 +([\d.]+)", printed, re.MULTILINE)
+    assert len(reported) == 4
+    for size, mode, score in reported:
         metric, scale = ("wall", 1e6) if mode == "avgt" else ("throughput", 1e-6)
         each = one(series("jmh/fold.json"), metric, "demo.Sums.fold", size=size, mode=mode)
         assert len(each.values) == 6
@@ -155,15 +155,17 @@ def test_asv_has_what_asv_show_prints() -> None:
     def value(metric: str, benchmark: str, **point: str) -> float:
         return statistics.median(one(found, metric, benchmark, **point).values)
 
-    for told, metric, benchmark, scale, point in (
+    for reported, metric, benchmark, scale, point in (
         ("27.1M", "peak_memory", "b.Work.peakmem_work", 1e6, {"size": "1000", "kind": "a"}),
         ("18.1", "wall", "b.Work.time_work", 1e-6, {"size": "1000", "kind": "b"}),
         ("499500", "value", "b.Work.track_answer", 1, {"size": "1000", "kind": "b"}),
         ("8.06k", "size", "b.mem_list", 1e3, {}),
         ("2.26", "wall", "b.time_alone", 1e-6, {}),
     ):
-        assert told in printed
-        assert value(metric, benchmark, **point) / scale == pytest.approx(float(told.rstrip("kM")), rel=0.005)
+        assert reported in printed
+        assert value(metric, benchmark, **point) / scale == pytest.approx(
+            float(reported.rstrip("kM")), rel=0.005
+        )
     # skipped points are n/a, and a failed one is no result
     assert len(found) == 3 + 3 + 2 + 1 + 1
     assert len(one(found, "wall", "b.time_alone").values) == 3
@@ -172,9 +174,9 @@ def test_asv_has_what_asv_show_prints() -> None:
 def test_rebench_has_the_means_that_it_printed() -> None:
     found = series("rebench/bench.data")
     printed = (DATA / "rebench/summary.txt").read_text()
-    said = re.findall(r"^ (\w+) +Shell +Sums +1 +(\d+) +4 +(\d+) *$", printed, re.MULTILINE)
-    assert len(said) == 4
-    for benchmark, size, milliseconds in said:
+    reported = re.findall(r"^ (\w+) +Shell +Sums +1 +(\d+) +4 +(\d+) *$", printed, re.MULTILINE)
+    assert len(reported) == 4
+    for benchmark, size, milliseconds in reported:
         each = one(found, "wall", f"Sums/{benchmark}", size=size)
         assert len(each.values) == 4
         assert statistics.fmean(each.values) * 1000 == pytest.approx(float(milliseconds), abs=0.5)

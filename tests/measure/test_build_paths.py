@@ -17,7 +17,7 @@ from perftrail.measure import invocation
 from perftrail.measure.invocation import BuildPaths, Invoker, invocation_seed, open_invoker
 from perftrail.measure.noise_policy import NoiseObserver
 from perftrail.model.build import Built, Prepared
-from perftrail.model.measurement import PADDING, Draw, FailedInvocation, Measurement, circumstances
+from perftrail.model.measurement import PADDING, Draw, FailedInvocation, Measurement, drawn_environment
 from perftrail.model.process import Command, Exited, Ran
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.process.launcher import Launcher
@@ -100,7 +100,7 @@ def test_both_builds_of_a_pair_are_seen_at_one_path(tmp_path: Path) -> None:
     for name in ("one", "other"):
         equal_builds.invoke(name, draw=Draw(seed=5))
     one, other = (command.arguments[0] for command in equal_builds.starter.commands)
-    assert one == other == str(equal_builds.links.joinpath(*circumstances(5).path, "tree", "work"))
+    assert one == other == str(equal_builds.links.joinpath(*drawn_environment(5).path, "tree", "work"))
     assert equal_builds.starter.read == ["one", "other"]
 
 
@@ -204,7 +204,7 @@ def test_a_build_runs_at_its_own_path_when_paths_are_not_varied(tmp_path: Path) 
     outcome = equal_builds.invoke("one", draw=Draw(seed=5))
     (command,) = equal_builds.starter.commands
     assert command.arguments[0] == str(tmp_path / "builds" / "one" / "tree" / "work")
-    assert len(command.environment[PADDING]) == len(circumstances(5).environment[PADDING])
+    assert len(command.environment[PADDING]) == len(drawn_environment(5).environment[PADDING])
     assert outcome.draw == Draw(seed=5)
 
 
@@ -243,9 +243,9 @@ def test_trees_of_other_sources_are_seen_at_paths_that_no_build_s_name_is_in(tmp
         (Path(path) / "file").write_text(path)
     with BuildPaths(tmp_path / "paths").linked(prepared, ("name",), values) as seen:
         read = {name: (Path(path) / "file").read_text() for name, path in seen.placeholders.items()}
-        told = seen.with_original_paths(" ".join(seen.placeholders.values()))
+        reported = seen.with_original_paths(" ".join(seen.placeholders.values()))
     assert read == values
-    assert told == " ".join(values.values())
+    assert reported == " ".join(values.values())
     assert seen.placeholders == {
         "build": f"{tmp_path}/paths/name/tree",
         "out": f"{tmp_path}/paths/name-out",

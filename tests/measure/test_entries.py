@@ -15,8 +15,8 @@ from perftrail.model.trial import Group
 SH = ("/bin/sh",)
 
 
-def entered(*commands: str, **asked: object) -> TrialEntries:
-    return trial_entries(CommandLine(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
+def entered(*commands: str, **options: object) -> TrialEntries:
+    return trial_entries(CommandLine(**{"commands": commands, "parameters": {}, **options}))  # type: ignore[arg-type] # loosely
 
 
 def test_a_command_is_split_as_a_shell_splits_and_run_without_one() -> None:
@@ -130,7 +130,7 @@ def test_the_empty_shell_is_an_entry_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("commands", "asked", "told"),
+    ("commands", "requested", "expected"),
     [
         ((), {}, "no command to measure"),
         (("a",), {"words": ("b",)}, "not both"),
@@ -143,10 +143,10 @@ def test_the_empty_shell_is_an_entry_of_its_own() -> None:
     ],
 )
 def test_what_makes_no_sense_is_wrong_usage(
-    commands: tuple[str, ...], asked: dict[str, object], told: str
+    commands: tuple[str, ...], requested: dict[str, object], expected: str
 ) -> None:
-    with pytest.raises(UsageError, match=told):
-        entered(*commands, **asked)
+    with pytest.raises(UsageError, match=expected):
+        entered(*commands, **requested)
 
 
 def test_scans_are_exact_decimals() -> None:

@@ -95,8 +95,8 @@ def test_every_name_that_the_history_lacks_is_reported_with_its_line(tmp_path: P
 
     with pytest.raises(StudyError) as caught:
         eras_of(study, Source(3), searched=Source(3))
-    said = [f"{each.line}: {each.key}: {each.message}" for each in caught.value.mistakes]
-    assert said == [
+    mistakes = [f"{each.line}: {each.key}: {each.message}" for each in caught.value.mistakes]
+    assert mistakes == [
         '6: source.skip[0].revision: no revision "r02"; did you mean "r2"?',
         '13: build.when[0].range: no revision "v9"',
     ]

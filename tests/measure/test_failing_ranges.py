@@ -102,12 +102,12 @@ OLD, PATCHED = Era(range="..r1", steps=("make old",)), Era(range="..", patch=("f
 def test_failures_of_two_ranges_name_both_lines() -> None:
     study = a_study(build=Build(steps=("make",), when=(OLD, PATCHED)))
     failures = failing(0, 2, 3)
-    said = same_reason(
+    message = same_reason(
         failures, study, eras_of=lambda each: (OLD, PATCHED) if each == TRIED[0] else (PATCHED,)
     )
     assert (
         "Correct /study/perftrail.toml:1 (build.when[0].steps) and /study/perftrail.toml:1 (build.steps)"
-        in said
+        in message
     )
 
 

@@ -19,7 +19,7 @@ from perftrail.measure.trial import (
 )
 from perftrail.model.measurement import PADDING
 from perftrail.model.process import Command, Ended, Exited, NotStarted, OutOfMemory, Ran, Signalled, TimedOut
-from perftrail.model.trial import Pace, Surroundings, Trial
+from perftrail.model.trial import RunSettings, StoppingRule, Trial
 from perftrail.process.launcher import Launcher
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import EndReason
@@ -58,15 +58,18 @@ def a_starter(
 
 
 def a_trial(
-    *commands: str, surroundings: dict[str, object] | None = None, pace: Pace | None = None, **asked: object
+    *commands: str,
+    run_settings: dict[str, object] | None = None,
+    stopping_rule: StoppingRule | None = None,
+    **options: object,
 ) -> Trial:
-    found = trial_entries(CommandLine(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
-    around = Surroundings(environment={"A": "1"}, directory="/")
+    found = trial_entries(CommandLine(**{"commands": commands, "parameters": {}, **options}))  # type: ignore[arg-type] # loosely
+    around = RunSettings(environment={"A": "1"}, directory="/")
     return Trial(
         entries=found.entries,
         groups=found.groups,
-        pace=pace or Pace(least=10, most=20, budget_seconds=1e6),
-        surroundings=replace(around, **(surroundings or {})),  # type: ignore[arg-type] # loosely
+        stopping_rule=stopping_rule or StoppingRule(least=10, most=20, budget_seconds=1e6),
+        run_settings=replace(around, **(run_settings or {})),  # type: ignore[arg-type] # loosely
         shell=found.shell,
     )
 
@@ -101,7 +104,7 @@ def test_hooks_run_around_the_runs_and_are_not_measured() -> None:
         prepare=("prepare",),
         conclude=("conclude",),
         cleanup=("cleanup",),
-        pace=Pace(least=3, most=3, warmups=0),
+        stopping_rule=StoppingRule(least=3, most=3, warmups=0),
     )
     found = measured(trial, starter)
     order = [command.arguments[0] for command in starter.commands]
@@ -136,13 +139,13 @@ def test_both_commands_of_a_pair_hash_with_one_seed_unless_the_environment_has_i
     assert seeds[::2] == seeds[1::2]
     assert len(set(seeds)) > 5
     starter, trial = a_starter(), a_trial("one", "two")
-    surroundings = replace(trial.surroundings, environment={"PYTHONHASHSEED": "0"})
-    measured(replace(trial, surroundings=surroundings), starter)
+    run_settings = replace(trial.run_settings, environment={"PYTHONHASHSEED": "0"})
+    measured(replace(trial, run_settings=run_settings), starter)
     assert {command.environment["PYTHONHASHSEED"] for command in starter.commands} == {"0"}
 
 
 @pytest.mark.parametrize(
-    ("ended", "told"),
+    ("ended", "expected"),
     [
         (Exited(code=3), "exit code 3"),
         (Signalled(signal=11), "signal 11"),
@@ -151,17 +154,17 @@ def test_both_commands_of_a_pair_hash_with_one_seed_unless_the_environment_has_i
         (NotStarted(errno=2, message="exec: No such file or directory", stage="exec"), "No such file"),
     ],
 )
-def test_a_command_that_fails_ends_it_with_a_message_and_is_cleaned_up(ended: Ended, told: str) -> None:
+def test_a_command_that_fails_ends_it_with_a_message_and_is_cleaned_up(ended: Ended, expected: str) -> None:
     starter = a_starter(lambda arguments: Exited(code=0) if arguments[0] == "cleanup" else ended)
-    trial = a_trial("broken", cleanup=("cleanup",), surroundings={"timeout_seconds": 5.0})
-    with pytest.raises(CommandFailed, match=told) as raised:
+    trial = a_trial("broken", cleanup=("cleanup",), run_settings={"timeout_seconds": 5.0})
+    with pytest.raises(CommandFailed, match=expected) as raised:
         measured(trial, starter)
     assert '"broken"' in str(raised.value)
     assert [command.arguments[0] for command in starter.commands] == ["broken", "cleanup"]
 
 
 def test_failures_are_measured_when_asked_but_not_what_never_ended() -> None:
-    trial = a_trial("broken", surroundings={"tolerant": True})
+    trial = a_trial("broken", run_settings={"tolerant": True})
     found = measured(trial, a_starter(lambda _: Exited(code=3)))
     assert set(found.results[0].exit_codes) == {3}
     assert found.results[0].flags["failed"] == found.results[0].runs
@@ -178,7 +181,9 @@ def test_a_failing_preparation_is_named() -> None:
 
 def test_time_spent_preparing_counts_for_the_budget() -> None:
     starter = a_starter()
-    found = measured(a_trial("one", prepare=("slow",), pace=Pace(budget_seconds=30.0)), starter)
+    found = measured(
+        a_trial("one", prepare=("slow",), stopping_rule=StoppingRule(budget_seconds=30.0)), starter
+    )
     assert found.results[0].end_reason is EndReason.BUDGET
     assert found.results[0].runs <= 10
 
@@ -194,7 +199,9 @@ def test_the_shells_own_time_is_measured_and_nothing_is_subtracted() -> None:
 def test_an_interruption_leaves_what_was_measured() -> None:
     starter = a_starter()
     measure = TrialRunner(
-        a_trial("one", cleanup=("cleanup",), pace=Pace(least=30, most=30)), starter, clock=starter.clock
+        a_trial("one", cleanup=("cleanup",), stopping_rule=StoppingRule(least=30, most=30)),
+        starter,
+        clock=starter.clock,
     )
     events = measure.events()
     for _ in range(12):
@@ -220,7 +227,7 @@ def test_whoever_watches_the_machine_marks_runs() -> None:
 def test_real_programs_are_measured_with_nothing_left_running() -> None:
     program = shutil.which("true")
     assert program
-    trial = a_trial(program, f"{program} x", pace=Pace(least=4, most=4, warmups=1))
+    trial = a_trial(program, f"{program} x", stopping_rule=StoppingRule(least=4, most=4, warmups=1))
     with Launcher() as launcher:
         found = drain(TrialRunner(trial, launcher).events())
     for result in found.results:

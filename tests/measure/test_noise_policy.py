@@ -47,7 +47,7 @@ def test_noisy_samples_are_flagged_and_keep_their_values(tmp_path: Path) -> None
         tmp_path,
         source=FakeSource(1),
         starter=FakeStarter(seconds=lambda _: 0.1),
-        watcher=FakeWatcher.seeing(QUIET, NOISY, Conditions(stolen_cpus=0.5, cpu_pressure=0.1)),
+        watcher=FakeWatcher.with_conditions(QUIET, NOISY, Conditions(stolen_cpus=0.5, cpu_pressure=0.1)),
     )
     events, _ = drain(Run(session, Selection()).events())
     found = measurements(events)
@@ -61,45 +61,49 @@ def test_the_noise_observer_gets_the_cpu_time_of_the_process_tree() -> None:
     standing = observer(watcher, Quiet())
     standing.before()
     standing.after(FakeStarter(seconds=lambda _: 0.1).run(COMMAND))
-    assert watcher.looks == ["begin", "end"]
-    assert watcher.told == [0.01]
+    assert watcher.calls == ["begin", "end"]
+    assert watcher.cpu_seconds == [0.01]
 
 
 def test_waiting_ends_as_soon_as_it_is_quiet() -> None:
-    watcher, slept = FakeWatcher.recalling([None, 0.9, 0.3, 0.25, 0.0]), list[float]()
+    watcher, slept = FakeWatcher.with_recent([None, 0.9, 0.3, 0.25, 0.0]), list[float]()
     observer(watcher, Quiet(action="wait", seconds=60.0), slept).before()
-    assert watcher.looks == ["recent"] * 4 + ["begin"]
+    assert watcher.calls == ["recent"] * 4 + ["begin"]
     assert len(slept) == 3
 
 
 def test_waiting_is_reported_once_until_a_start_need_not_wait() -> None:
-    told: list[Noise] = []
-    watcher = FakeWatcher.recalling([1.5, 1.0, 0.0, 0.7, 0.0, 0.0, 0.6, 0.0])
+    events: list[Noise] = []
+    watcher = FakeWatcher.with_recent([1.5, 1.0, 0.0, 0.7, 0.0, 0.0, 0.6, 0.0])
     waiting = NoiseObserver(
-        watcher, Quiet(action="wait", seconds=60.0), threshold=0.25, sleep=lambda _: None, on_wait=told.append
+        watcher,
+        Quiet(action="wait", seconds=60.0),
+        threshold=0.25,
+        sleep=lambda _: None,
+        on_wait=events.append,
     )
     for _ in range(4):
         waiting.before()
-    assert told == [Noise(cpus=1.5, seconds=60.0), Noise(cpus=0.6, seconds=60.0)]
+    assert events == [Noise(cpus=1.5, seconds=60.0), Noise(cpus=0.6, seconds=60.0)]
 
 
 def test_waiting_ends_after_the_longest_wait_even_in_noise() -> None:
-    watcher, slept = FakeWatcher.recalling([0.9]), list[float]()
+    watcher, slept = FakeWatcher.with_recent([0.9]), list[float]()
     observer(watcher, Quiet(action="wait", seconds=2.0), slept).before()
     assert sum(slept) == pytest.approx(2.0, abs=0.06)
-    assert watcher.looks[-1] == "begin"
+    assert watcher.calls[-1] == "begin"
 
 
 def test_a_refusal_names_who_is_busy_and_what_to_do() -> None:
     worst = (BusyProcess(pid=7, name="make\x1b[31m", cpus=0.97), BusyProcess(pid=8, name="cc1", cpus=0.5))
-    watcher = FakeWatcher.recalling([None, 1.47], worst=worst)
+    watcher = FakeWatcher.with_recent([None, 1.47], worst=worst)
     with pytest.raises(MachineBusy) as raised:
         observer(watcher, Quiet(action="refuse")).before()
-    told = str(raised.value)
-    assert "1.47 CPUs" in told
-    assert told.index('process 7 "make\\u001b[31m"') < told.index('process 8 "cc1"')
-    assert 'quiet = "wait 60s"' in told
-    assert "begin" not in watcher.looks
+    text = str(raised.value)
+    assert "1.47 CPUs" in text
+    assert text.index('process 7 "make\\u001b[31m"') < text.index('process 8 "cc1"')
+    assert 'quiet = "wait 60s"' in text
+    assert "begin" not in watcher.calls
 
 
 def test_a_refusal_keeps_what_was_measured_before(tmp_path: Path) -> None:
@@ -110,7 +114,7 @@ def test_a_refusal_keeps_what_was_measured_before(tmp_path: Path) -> None:
         source=FakeSource(1),
         starter=starter,
         store=store,
-        watcher=FakeWatcher.recalling([0.0, 0.1, 0.9]),
+        watcher=FakeWatcher.with_recent([0.0, 0.1, 0.9]),
     )
     with pytest.raises(MachineBusy):
         drain(Run(session, Selection()).events())
@@ -126,7 +130,7 @@ def test_an_estimate_omits_noisy_samples_and_says_so(tmp_path: Path) -> None:
         tmp_path,
         source=FakeSource(1),
         starter=FakeStarter(seconds=lambda _: next(times), noise=0.0),
-        watcher=FakeWatcher.seeing(QUIET, NOISY),
+        watcher=FakeWatcher.with_conditions(QUIET, NOISY),
     )
     events, _ = drain(Run(session, Selection()).events())
     # One more than three is taken, so that three are quiet.
@@ -143,7 +147,7 @@ def test_where_it_is_always_busy_all_samples_are_used_and_measuring_ends(tmp_pat
         tmp_path,
         source=FakeSource(1),
         starter=FakeStarter(seconds=lambda _: 0.1, noise=0.0),
-        watcher=FakeWatcher.seeing(*[NOISY] * 30),
+        watcher=FakeWatcher.with_conditions(*[NOISY] * 30),
     )
     events, _ = drain(Run(session, Selection()).events())
     assert len(measurements(events)) == 6

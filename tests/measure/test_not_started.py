@@ -19,7 +19,7 @@ def build(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def said(
+def message_of(
     build: Path, program: str, *, stage: str = "exec", number: int = errno.ENOENT, stdin: str = ""
 ) -> str:
     command = Command(arguments=(program,), environment={}, directory="/", stdin=stdin or None)
@@ -27,34 +27,34 @@ def said(
 
 
 def test_a_missing_program_is_named_with_the_nearest_of_the_build(build: Path) -> None:
-    assert said(build, f"{build}/prgo") == (
+    assert message_of(build, f"{build}/prgo") == (
         "cannot start {build}/prgo: no such file; did you mean {build}/prog?"
     )
-    assert said(build, f"{build}/elsewhere") == (
+    assert message_of(build, f"{build}/elsewhere") == (
         "cannot start {build}/elsewhere: no such file; the build has: {build}/bench, {build}/prog"
     )
-    assert said(build, "./prog") == "cannot start ./prog: no such file; did you mean {build}/prog?"
-    assert said(build, "bench") == (
+    assert message_of(build, "./prog") == "cannot start ./prog: no such file; did you mean {build}/prog?"
+    assert message_of(build, "bench") == (
         "cannot start bench: no such command in the search path; did you mean {build}/bench?"
     )
 
 
 def test_an_empty_build_says_so(tmp_path: Path) -> None:
-    assert said(tmp_path, f"{tmp_path}/prog") == (
+    assert message_of(tmp_path, f"{tmp_path}/prog") == (
         "cannot start {build}/prog: no such file; the build has no programs"
     )
 
 
 def test_a_program_whose_interpreter_is_missing_is_no_missing_program(build: Path) -> None:
-    assert said(build, f"{build}/prog").startswith(
+    assert message_of(build, f"{build}/prog").startswith(
         "cannot start {build}/prog: the interpreter in its first line"
     )
-    assert said(build, f"{build}/notes.txt", number=errno.EACCES) == (
+    assert message_of(build, f"{build}/notes.txt", number=errno.EACCES) == (
         "cannot start {build}/notes.txt: permission denied"
     )
 
 
 def test_a_missing_input_file_is_named(build: Path) -> None:
-    assert said(build, f"{build}/prog", stage="stdin", stdin="/data/input") == (
+    assert message_of(build, f"{build}/prog", stage="stdin", stdin="/data/input") == (
         "cannot read standard input from /data/input: no such file"
     )

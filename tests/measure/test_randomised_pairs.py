@@ -75,13 +75,13 @@ def session_of(
     started: FakeStarter,
     *,
     revisions: int = 2,
-    asked: Study | None = None,
+    custom_study: Study | None = None,
     builder: FakeBuilder | None = None,
     store: MemoryStore | None = None,
     watcher: FakeWatcher | None = None,
 ) -> Session:
     return a_session(
-        asked or a_study(measure=POLICY),
+        custom_study or a_study(measure=POLICY),
         tmp_path,
         source=FakeSource(revisions),
         starter=started,
@@ -169,7 +169,9 @@ def test_both_of_a_pair_have_one_draw_and_a_block(tmp_path: Path) -> None:
 
 def test_noisy_pairs_are_cancelled_and_others_take_their_place(tmp_path: Path) -> None:
     seen = [NOISY if at % 7 == 0 else QUIET for at in range(1000)]
-    session = session_of(tmp_path, machine(lambda *_: 1.0, noise=0.2), watcher=FakeWatcher.seeing(*seen))
+    session = session_of(
+        tmp_path, machine(lambda *_: 1.0, noise=0.2), watcher=FakeWatcher.with_conditions(*seen)
+    )
     row = only(compared(session))
     assert (row.pairs, row.noisy) == (30, 0)
     assert row.discarded > 5
@@ -185,7 +187,7 @@ def test_on_a_machine_that_is_always_busy_pairs_count_from_when_that_is_known(tm
     session = session_of(
         tmp_path,
         machine(lambda r, _l, _a: 1.0 + 0.1 * r, noise=0.01),
-        watcher=FakeWatcher.seeing(*[NOISY] * 1000),
+        watcher=FakeWatcher.with_conditions(*[NOISY] * 1000),
     )
     found = compared(session)
     assert found.verdict is Verdict.SLOWER
@@ -258,9 +260,9 @@ def test_a_change_that_is_large_for_sure_trips_it(tmp_path: Path) -> None:
 
 def test_the_confidence_after_stopping_is_the_whole_comparison_s(tmp_path: Path) -> None:
     found = compared(session_of(tmp_path, machine(lambda r, _l, _a: 1.0 + 0.5 * r, noise=0.01)))
-    [told] = json.loads(FORMATS["json"](found))["comparisons"]
+    [data] = json.loads(FORMATS["json"](found))["comparisons"]
     assert only(found).pairs < POLICY.invocations.most
-    assert told["effect"]["confidence"] == 0.99
+    assert data["effect"]["confidence"] == 0.99
 
 
 # What a verdict is about: builds, or the change
@@ -300,14 +302,14 @@ def test_as_linked_two_builds_of_equal_source_differ_and_the_answer_says_that_it
             "to rule that out, measure ten layouts with [build] relink"
         ) in FORMATS["plain"](found)
         assert "docs/how-to/layout-noise.md" in FORMATS["github"](found)
-        [told] = json.loads(FORMATS["json"](found))["comparisons"]
-        assert (told["basis"], told["layouts"]) == ("builds", 0)
+        [data] = json.loads(FORMATS["json"](found))["comparisons"]
+        assert (data["basis"], data["layouts"]) == ("builds", 0)
 
 
 def test_two_builds_of_an_interpreted_program_differ_without_advice_to_relink(tmp_path: Path) -> None:
     study = a_study(measure=POLICY, benchmarks={"work": Benchmark(command="{build}/work.py")})
     started = machine(Layouts(0.0, 1, change=0.1), noise=0.005)
-    found = compared(session_of(tmp_path, started, asked=study))
+    found = compared(session_of(tmp_path, started, custom_study=study))
     assert only(found).verdict is Verdict.SLOWER
     assert "relinking does not apply; perftrail varied hash seeds and environment size" in FORMATS["plain"](
         found
@@ -321,7 +323,7 @@ def test_over_layouts_builds_of_equal_source_are_not_called_different(tmp_path: 
     sure = 0
     for number in range(40):
         session = session_of(
-            tmp_path, machine(Layouts(0.015, number), noise=0.005, seed=number), asked=relinked()
+            tmp_path, machine(Layouts(0.015, number), noise=0.005, seed=number), custom_study=relinked()
         )
         sure += is_sure(compared(session))
     assert sure == 0
@@ -329,7 +331,7 @@ def test_over_layouts_builds_of_equal_source_are_not_called_different(tmp_path: 
 
 def test_over_layouts_a_change_is_found_and_the_interval_is_over_layouts(tmp_path: Path) -> None:
     started = machine(Layouts(0.015, 3, change=0.1), noise=0.005)
-    found = compared(session_of(tmp_path, started, asked=relinked()))
+    found = compared(session_of(tmp_path, started, custom_study=relinked()))
     row = only(found)
     assert found.verdict is Verdict.SLOWER
     assert row.comparison is not None
@@ -354,7 +356,7 @@ class Clock:
 
 def test_where_relinking_is_expensive_a_layout_has_four_pairs_and_is_one_unit(tmp_path: Path) -> None:
     started = machine(Layouts(0.015, 4, change=0.1), noise=0.005)
-    session = session_of(tmp_path, started, asked=relinked())
+    session = session_of(tmp_path, started, custom_study=relinked())
     request = CompareRequest(base="r0", head="r1", choice=WALL, fail_on="slower")
     _, found = drain(Compare(session, request, clock=Clock(100.0)).events())
     row = only(found)
@@ -369,7 +371,10 @@ def test_layouts_that_cannot_be_linked_are_reported_and_builds_compared_as_linke
     source = FakeSource(2)
     builder = FakeBuilder(source, unlinkable=range(1, 100))
     session = session_of(
-        tmp_path, machine(lambda r, _l, _a: 1.0 + 0.1 * r, noise=0.01), asked=relinked(), builder=builder
+        tmp_path,
+        machine(lambda r, _l, _a: 1.0 + 0.1 * r, noise=0.01),
+        custom_study=relinked(),
+        builder=builder,
     )
     found = compared(session)
     assert found.verdict is Verdict.SLOWER
@@ -390,9 +395,9 @@ def test_the_gain_of_a_back_port_is_over_layouts(tmp_path: Path) -> None:
     for relink in (True, False):
         for number in range(20):
             layouts = Layouts(0.01, number, change=-0.05)
-            asked = relinked() if relink else a_study(measure=POLICY)
+            custom_study = relinked() if relink else a_study(measure=POLICY)
             session = session_of(
-                tmp_path, machine(layouts, noise=0.003, seed=number), revisions=3, asked=asked
+                tmp_path, machine(layouts, noise=0.003, seed=number), revisions=3, custom_study=custom_study
             )
             _, report = drain(Backport(session, FITTED).events())
             [wall] = [stand for stand in report.metrics if stand.target.text == "wall"]

@@ -97,7 +97,7 @@ def test_an_invocation_is_stored_with_the_layout_that_ran(tmp_path: Path) -> Non
     session, _ = relinking_session(tmp_path)
     _, found = ready(session, cells_of(session)[0], layout=5)
     start = session.runner.plan(found, "sample", 0, draw=Draw(block="b", seed=3))
-    session.runner.recall((found,))
+    session.runner.load_outcomes((found,))
     drain(session.runner.perform((start,)))
     outcome = session.runner.known(found)["sample", 0]
     assert isinstance(outcome, Measurement)
@@ -244,13 +244,13 @@ def test_layouts_that_come_out_the_same_are_reported_once(tmp_path: Path) -> Non
     session, builder = relinking_session(tmp_path)
     builder.alike = True
     cell = cells_of(session)[0]
-    told = [
+    reported = [
         event
         for layout in (1, 2, 2, 3, 4, 5)
         for event in ready(session, cell, layout=layout)[0]
         if isinstance(event, RelinkedWithoutEffect)
     ]
-    assert told == [RelinkedWithoutEffect(subject=cell.subject, benchmark="work", layouts=(1, 2, 3))]
+    assert reported == [RelinkedWithoutEffect(subject=cell.subject, benchmark="work", layouts=(1, 2, 3))]
 
 
 def test_layouts_that_differ_are_not_told(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ MARKED = st.lists(
 
 
 @pytest.mark.parametrize(
-    ("conditions", "said"),
+    ("conditions", "expected"),
     [
         (Conditions(), ()),
         (Conditions(foreign_cpus=0.25), ()),
@@ -35,8 +35,8 @@ MARKED = st.lists(
         (Conditions(foreign_cpus=2.0, stolen_cpus=1.0), ("busy", "stolen")),
     ],
 )
-def test_conditions_are_said_in_words(conditions: Conditions, said: tuple[str, ...]) -> None:
-    assert flags(conditions, 0.25) == said
+def test_conditions_are_said_in_words(conditions: Conditions, expected: tuple[str, ...]) -> None:
+    assert flags(conditions, 0.25) == expected
 
 
 def test_what_is_not_known_is_no_value() -> None:

@@ -24,9 +24,9 @@ def test_a_release_is_not_named_twice() -> None:
 
 
 def test_json_has_full_ids_and_leads_back() -> None:
-    told = PINS.as_json()
-    assert told == {"along": "app", "pins": {"main": "a" * 40, "bench": "b" * 64}}
-    assert stored_pins({**json_of(told), "metric": "wall"}).as_json() == told
+    data = PINS.as_json()
+    assert data == {"along": "app", "pins": {"main": "a" * 40, "bench": "b" * 64}}
+    assert stored_pins({**json_of(data), "metric": "wall"}).as_json() == data
 
 
 def test_a_question_about_one_source_has_no_pins() -> None:

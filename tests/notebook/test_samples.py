@@ -151,7 +151,7 @@ def expected(filled: Filled, metrics: tuple[str, ...]) -> list[tuple[object, ...
 @pytest.mark.parametrize("batch", [columns.BATCH, 7])
 def test_samples_are_those_of_the_store(filled: Filled, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "BATCH", batch)
-    told = [
+    reported = [
         (
             row["revision"],
             row["size"],
@@ -164,8 +164,8 @@ def test_samples_are_those_of_the_store(filled: Filled, batch: int, monkeypatch:
         )
         for row in filled.table()
     ]
-    assert told == expected(filled, ("wall", "cpu", "peak_memory"))
-    assert len(told) > 100
+    assert reported == expected(filled, ("wall", "cpu", "peak_memory"))
+    assert len(reported) > 100
 
 
 def test_outcomes_at_hand_make_the_same_table(filled: Filled) -> None:

@@ -84,7 +84,7 @@ def test_estimates_are_those_of_show(measured: Path) -> None:
         shown: Any = list(show(view).as_json())
     table = perftrail.open(measured).estimates()
     names = ("revision", "variant", "benchmark", "metric", "unit", "noise", "count", "failures", "flags")
-    told = [
+    reported = [
         {
             **{name: row[name] for name in names},
             "size": row["point"]["size"],
@@ -92,8 +92,8 @@ def test_estimates_are_those_of_show(measured: Path) -> None:
         }
         for row in shown
     ]
-    assert table.select(list(told[0])).to_pylist() == told
-    assert len(told) == 8
+    assert table.select(list(reported[0])).to_pylist() == reported
+    assert len(reported) == 8
 
 
 def test_comparisons_are_those_of_the_report(measured: Path) -> None:
@@ -106,12 +106,12 @@ def test_comparisons_are_those_of_the_report(measured: Path) -> None:
     with open_view(studyfile.load(str(measured)), store=None) as view:
         verdict = make_report(view, measured / ".perftrail").verdict
     # Of both metrics the report names the larger sure difference: on a busy machine that of memory.
-    [told] = [each for each in both if f"count.{each['metric']} " in verdict.sentence]
-    assert f"far {wording.change(told['effect'])}" in verdict.sentence
+    [reported] = [each for each in both if f"count.{each['metric']} " in verdict.sentence]
+    assert f"far {wording.change(reported['effect'])}" in verdict.sentence
     for fact in verdict.facts:
-        assert fact.label != "Certainty" or f", {told['pairs']} interleaved pairs" in fact.text
+        assert fact.label != "Certainty" or f", {reported['pairs']} interleaved pairs" in fact.text
     assert all(0 < each["pairs"] <= 24 for each in both)  # two points, twelve times each
-    assert told["improved"] is (None if told["verdict"] in ("unclear", "same") else False)
+    assert reported["improved"] is (None if reported["verdict"] in ("unclear", "same") else False)
 
 
 def test_tables_come_in_the_same_order_each_time(measured: Path) -> None:
@@ -129,8 +129,8 @@ def test_units_and_meanings_are_in_the_metadata(measured: Path) -> None:
     ):
         meanings = {column.name: column.meaning for column in columns}
         for field in table.schema:
-            told = field.metadata[b"meaning"].decode()
-            assert told == meanings.get(
+            reported = field.metadata[b"meaning"].decode()
+            assert reported == meanings.get(
                 field.name, "The parameter size; null if the benchmark does not have it."
             )
     units = json.loads(study.samples().field("value").metadata[b"units"])
@@ -167,9 +167,9 @@ def test_a_change_names_its_candidates(measured: Path) -> None:
     changed = replace(study, benchmarks={"work": replace(benchmark, parameters={"threads": (1, 2)})})
     hostile = Revision(id="r5", summary="\x1b[31m", label="<b>")
     rows = change_rows(changed, [*HISTORY[:5], hostile, *HISTORY[6:]], [a_change(revision=hostile)])
-    [told] = rows_table(CHANGES, changed, rows, {}).to_pylist()
-    assert (told["position"], told["label"], told["threads"]) == (5, "<b>", 2)
-    assert (told["effect"], told["candidates"], told["better"]) == (1.1234, ["r5"], "lower")
+    [reported] = rows_table(CHANGES, changed, rows, {}).to_pylist()
+    assert (reported["position"], reported["label"], reported["threads"]) == (5, "<b>", 2)
+    assert (reported["effect"], reported["candidates"], reported["better"]) == (1.1234, ["r5"], "lower")
 
 
 def answers(measured: Path, *records: SearchRecord) -> list[dict[str, Any]]:
@@ -204,8 +204,8 @@ def test_a_search_that_found_nothing_or_has_not_ended_has_one_row(measured: Path
 
 def test_a_search_for_several_metrics_has_rows_for_each(measured: Path) -> None:
     several = {"metrics": [ANSWER, {**ANSWER, "metric": "count.cpu", "verdict": "none", "changes": []}]}
-    told = answers(measured, a_search(several, metric="wall, cpu"))
-    assert [(each["search"], each["metric"], each["verdict"]) for each in told] == [
+    reported = answers(measured, a_search(several, metric="wall, cpu"))
+    assert [(each["search"], each["metric"], each["verdict"]) for each in reported] == [
         (1, "count.wall", "range"),
         (1, "count.cpu", "none"),
     ]
@@ -213,8 +213,13 @@ def test_a_search_for_several_metrics_has_rows_for_each(measured: Path) -> None:
 
 def test_an_effect_that_is_unknown_is_null(measured: Path) -> None:
     unknown = {**ANSWER, "changes": [{**CHANGE, "before": None, "effect": None}]}
-    [told] = answers(measured, a_search(unknown))
-    assert (told["before"], told["effect"], told["low"], told["after"]) == (None, None, None, 2.0)
+    [reported] = answers(measured, a_search(unknown))
+    assert (reported["before"], reported["effect"], reported["low"], reported["after"]) == (
+        None,
+        None,
+        None,
+        2.0,
+    )
 
 
 def test_no_parameter_takes_the_name_of_a_column() -> None:

@@ -27,8 +27,8 @@ def test_a_post_is_json_signed_by_the_secret() -> None:
     with web_server() as posted:
         post(MESSAGE, posted.address, secret="s3cret")
     [body], [headers] = posted.bodies, posted.headers
-    told = json.loads(body)
-    assert (told["id"], told["metric"], told["answer"]["verdict"]) == ("0123abcd", "work.wall", "found")
+    data = json.loads(body)
+    assert (data["id"], data["metric"], data["answer"]["verdict"]) == ("0123abcd", "work.wall", "found")
     assert headers["X-Perftrail-Id"] == "0123abcd"
     expected = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
     assert headers["X-Perftrail-Signature"] == f"sha256={expected}"
@@ -37,10 +37,10 @@ def test_a_post_is_json_signed_by_the_secret() -> None:
 def test_what_a_chat_shows_of_a_post_calls_nobody_and_the_data_is_as_it_was() -> None:
     subject = "slower \x1b[31m<!channel>"
     message = replace(MESSAGE, subject=subject, text="@all\n<https://evil|click>\x07\n", data={"by": "@all"})
-    told = json.loads(message.body())
-    assert told["subject"] == "slower \\x1b[31m<\u200b!channel>"
-    assert told["text"] == "@\u200ball\n<\u200bhttps://evil|click>\\x07\n"
-    assert told["by"] == "@all"
+    data = json.loads(message.body())
+    assert data["subject"] == "slower \\x1b[31m<\u200b!channel>"
+    assert data["text"] == "@\u200ball\n<\u200bhttps://evil|click>\\x07\n"
+    assert data["by"] == "@all"
 
 
 def test_without_a_secret_nothing_is_signed() -> None:

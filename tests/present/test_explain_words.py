@@ -43,37 +43,37 @@ def test_noisy_metrics_are_unclear_with_what_could_be_missed_and_what_settles_it
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_explained(report(metric("wall", *NOISY), metric("locks", [7.0] * 3, [7.0] * 3)), study_file=None)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     least = difference(*NOISY, floor=0.0, metrics=10).minimum_detectable
     assert 0.2 < least < 2.0
     assert f"unclear, no metric is certain to differ; could miss changes of wall below {least:.0%}" in (
-        said.splitlines()[0].replace(" %", "%")
+        output.splitlines()[0].replace(" %", "%")
     )
-    assert f"unclear, with the minimum detectable change: wall {least:.0%}" in said.replace(" %", "%")
-    assert "unchanged: locks" in said
-    assert "no difference" not in said
-    assert "Next: perftrail compare aaaaaaaaaa bbbbbbbbbb" in said
-    assert "Next: perftrail explain bbbbbbbbbb --invocations 20" in said
-    assert "backport" not in said
+    assert f"unclear, with the minimum detectable change: wall {least:.0%}" in output.replace(" %", "%")
+    assert "unchanged: locks" in output
+    assert "no difference" not in output
+    assert "Next: perftrail compare aaaaaaaaaa bbbbbbbbbb" in output
+    assert "Next: perftrail explain bbbbbbbbbb --invocations 20" in output
+    assert "backport" not in output
 
 
 def test_equal_metrics_do_not_differ_and_need_no_more_invocations(capsys: pytest.CaptureFixture[str]) -> None:
     explained = report(metric("locks", [7.0] * 3, [7.0] * 3))
     assert headline(explained).endswith("do not differ in any metric")
     print_explained(explained, study_file=None)
-    said = capsys.readouterr().out
-    assert "unclear" not in said
-    assert "Next:" not in said
+    output = capsys.readouterr().out
+    assert "unclear" not in output
+    assert "Next:" not in output
 
 
 def test_a_difference_beside_noisy_metrics_leaves_these_unclear(capsys: pytest.CaptureFixture[str]) -> None:
     counts = metric("instructions", [100.0] * 3, [130.0] * 3, method="valgrind")
     print_explained(report(counts, metric("wall", *NOISY)), study_file="a study")
-    said = capsys.readouterr().out
-    assert "differs most in instructions: 30 % more" in said.splitlines()[0]
-    assert "unclear, with the minimum detectable change: wall" in said
-    assert "Next: perftrail compare aaaaaaaaaa bbbbbbbbbb 'a study'" in said
-    assert "Next: perftrail backport bbbbbbbbbb 'a study' --onto OLD" in said
+    output = capsys.readouterr().out
+    assert "differs most in instructions: 30 % more" in output.splitlines()[0]
+    assert "unclear, with the minimum detectable change: wall" in output
+    assert "Next: perftrail compare aaaaaaaaaa bbbbbbbbbb 'a study'" in output
+    assert "Next: perftrail backport bbbbbbbbbb 'a study' --onto OLD" in output
 
 
 def test_more_invocations_are_not_suggested_for_counts_of_a_profiler() -> None:

@@ -10,7 +10,7 @@ import statistics
 import pytest
 
 from perftrail.measure.trial import CommandLine, trial_entries
-from perftrail.model.trial import Pace, Surroundings, Trial, TrialSample
+from perftrail.model.trial import RunSettings, StoppingRule, Trial, TrialSample
 from perftrail.present import trial_files
 from perftrail.present.trial_files import as_json
 from perftrail.stats.trial import TrialResult, TrialSchedule, trial_result
@@ -18,13 +18,13 @@ from perftrail.stats.trial import TrialResult, TrialSchedule, trial_result
 HOSTILE = "evil '| a `b` \x1b[31m <script>' "
 
 
-def found(*commands: str, runs: int = 6, **asked: object) -> TrialResult:
-    entered = trial_entries(CommandLine(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
+def found(*commands: str, runs: int = 6, **options: object) -> TrialResult:
+    entered = trial_entries(CommandLine(**{"commands": commands, "parameters": {}, **options}))  # type: ignore[arg-type] # loosely
     trial = Trial(
         entries=entered.entries,
         groups=entered.groups,
-        pace=Pace(least=runs, most=runs, warmups=0),
-        surroundings=Surroundings(environment={}, directory="/"),
+        stopping_rule=StoppingRule(least=runs, most=runs, warmups=0),
+        run_settings=RunSettings(environment={}, directory="/"),
     )
     course, count = TrialSchedule(trial), 0
     while (start := course.ask()) is not None:

@@ -90,7 +90,7 @@ def row(effect: float, verdict: Verdict, **of: object) -> Row:
 
 
 def gate(*rows: Row, fail_on: FailOn = "slower", **changes: object) -> Gate:
-    made = Gate(
+    result = Gate(
         title="Is it slower?",
         file="/study/perftrail.toml",
         base=Revision(id="a" * 40, summary="begin"),
@@ -108,7 +108,7 @@ def gate(*rows: Row, fail_on: FailOn = "slower", **changes: object) -> Gate:
         repeat="perftrail compare aaaaaaaaaa bbbbbbbbbb",
         find_command="perftrail find --range aaaaaaaaaa..bbbbbbbbbb",
     )
-    return replace(made, **changes)  # type: ignore[arg-type] # as the gate's
+    return replace(result, **changes)  # type: ignore[arg-type] # as the gate's
 
 
 def hostile() -> Gate:
@@ -148,9 +148,9 @@ def test_what_trips_is_what_was_asked_for(fail_on: FailOn, trips: list[str]) -> 
         row(1.1, Verdict.UNCLEAR),
         fail_on=fail_on,
     )
-    told = [(str(each.verdict), each.comparison.effect) for each in found.tripped if each.comparison]
-    assert sorted(name for name, _ in told) == sorted(trips)
-    assert ("slower", 1.01) not in told  # sure, but less than is worth telling
+    text = [(str(each.verdict), each.comparison.effect) for each in found.tripped if each.comparison]
+    assert sorted(name for name, _ in text) == sorted(trips)
+    assert ("slower", 1.01) not in text  # sure, but less than is worth telling
     assert found.exit_code == (3 if trips else 0)
 
 
@@ -162,7 +162,7 @@ def test_more_is_worse_only_where_less_is_better() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "expected"),
     [
         (
             gate(row(1.2, Verdict.SLOWER), row(1.0, Verdict.SAME)),
@@ -183,8 +183,8 @@ def test_more_is_worse_only_where_less_is_better() -> None:
         (gate(row(1.2, Verdict.SLOWER), fail_on="never"), "1 of 1 metric worse"),
     ],
 )
-def test_the_headline_is_the_answer(found: Gate, said: str) -> None:
-    assert headline(found).startswith(said)
+def test_the_headline_is_the_answer(found: Gate, expected: str) -> None:
+    assert headline(found).startswith(expected)
 
 
 def test_the_comment_tells_what_moved_and_folds_the_rest() -> None:
@@ -262,7 +262,7 @@ def failed_side(side: SideName) -> FailedSide:
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "expected"),
     [
         (
             gate(failed_sides=(failed_side("base"), failed_side("head"))),
@@ -272,11 +272,11 @@ def failed_side(side: SideName) -> FailedSide:
         (gate(replace(row(1.0, Verdict.UNCLEAR), comparison=None)), ["no answer"]),
     ],
 )
-def test_no_answer_is_an_error_in_junit_and_in_the_job(found: Gate, said: list[str]) -> None:
+def test_no_answer_is_an_error_in_junit_and_in_the_job(found: Gate, expected: list[str]) -> None:
     assert found.exit_code == 1
     suites = ET.fromstring(to_junit(found)).findall("testsuite[@name='gate']")
     [error] = [error for suite in suites for error in suite.iter("error")]
-    assert all(text in (error.text or "") for text in said)
+    assert all(text in (error.text or "") for text in expected)
     assert suites[0].get("errors") == "1"
     [annotation] = github_annotations(found, file="perftrail.toml")
     assert "title=no answer::no answer:" in annotation
@@ -294,7 +294,7 @@ def test_certain_regressions_come_before_possible_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "expected"),
     [
         (gate(Row(metric=target(), one_build=True)), "equal builds need no measuring"),
         (gate(failed_sides=(failed_side("head"),)), "nothing was compared"),
@@ -304,8 +304,8 @@ def test_certain_regressions_come_before_possible_ones() -> None:
         ),
     ],
 )
-def test_how_sure_it_is_says_why_nothing_was_measured(found: Gate, said: str) -> None:
-    assert certainty(found).endswith(said)
+def test_how_sure_it_is_says_why_nothing_was_measured(found: Gate, expected: str) -> None:
+    assert certainty(found).endswith(expected)
 
 
 def test_everything_known_about_the_machine_is_printed() -> None:
@@ -392,16 +392,16 @@ def test_plain_lines_are_one_for_each_metric() -> None:
 def test_json_contains_every_value_with_its_evidence() -> None:
     text = FORMATS["json"](gate(row(1.2, Verdict.SLOWER)))
     validate("compare", text)
-    told = json.loads(text)
-    [each] = told["comparisons"]
+    data = json.loads(text)
+    [each] = data["comparisons"]
     assert (each["verdict"], each["trips"], each["pairs"]) == ("slower", True, 20)
     assert each["effect"]["value"] == 1.2
-    assert (told["tripped"], told["find"]) == (True, "perftrail find --range aaaaaaaaaa..bbbbbbbbbb")
+    assert (data["tripped"], data["find"]) == (True, "perftrail find --range aaaaaaaaaa..bbbbbbbbbb")
 
 
 def test_the_next_command_fits_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     slower, unclear = row(1.5, Verdict.SLOWER), row(1.02, Verdict.UNCLEAR)
-    for found, said in (
+    for found, reported in (
         (gate(slower), "Next: perftrail find --range aaaaaaaaaa..bbbbbbbbbb    find the culprit"),
         (
             gate(slower, head=Revision(id="b" * 40, summary="go on", parents=("a" * 40,))),
@@ -413,7 +413,7 @@ def test_the_next_command_fits_the_answer(capsys: pytest.CaptureFixture[str]) ->
         ),
     ):
         print_gate(found)
-        assert capsys.readouterr().out.splitlines()[-1] == said
+        assert capsys.readouterr().out.splitlines()[-1] == reported
     print_gate(gate(noisy(3.0)))
     assert (
         capsys.readouterr()
@@ -472,7 +472,7 @@ def test_a_gate_says_which_change_it_could_miss_and_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "expected"),
     [
         (gate(row(1.2, Verdict.SLOWER)), "worse by 2 % or more: 1 metric of 1, so exit code 3"),
         (
@@ -497,11 +497,11 @@ def test_a_gate_says_which_change_it_could_miss_and_what_it_needs() -> None:
     ],
 )
 def test_every_form_states_the_policy_and_the_exit_code(
-    found: Gate, said: str, capsys: pytest.CaptureFixture[str]
+    found: Gate, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_gate(found)
     for text in (capsys.readouterr().out, to_plain(found), to_markdown(found).replace("\\", "")):
-        assert said in " ".join(text.split())
+        assert expected in " ".join(text.split())
     data = found.as_json()
     assert data["exit_code"] == found.exit_code
 
@@ -529,23 +529,23 @@ def test_noisy_and_discarded_pairs_are_named_by_metric() -> None:
         replace(row(1.0, Verdict.SAME, name="cpu"), noisy=1, discarded=2),
         row(1.0, Verdict.SAME, name="cost"),
     )
-    said = to_plain(gate(*rows))
-    assert "noisy pairs are used: 3 pairs of work.wall[size=one], 1 pair of work.cpu[size=one]" in said
-    assert "because of other load: 2 pairs of work.wall[size=one], work.cpu[size=one]" in said
+    reported = to_plain(gate(*rows))
+    assert "noisy pairs are used: 3 pairs of work.wall[size=one], 1 pair of work.cpu[size=one]" in reported
+    assert "because of other load: 2 pairs of work.wall[size=one], work.cpu[size=one]" in reported
     assert "2 pairs of each metric" in to_plain(gate(*rows[:2]))
 
 
 def test_layouts_are_named_only_where_they_can_explain_a_difference() -> None:
-    def said(found: Row) -> bool:
+    def warned(found: Row) -> bool:
         return "memory layouts" in to_plain(gate(found))
 
     counts = row(1.2, Verdict.SLOWER)
     assert counts.comparison is not None
     counts = replace(counts, comparison=replace(counts.comparison, low=1.2, high=1.2))
-    assert said(row(1.2, Verdict.SLOWER))
-    assert not said(row(1.6, Verdict.SLOWER))
-    assert not said(row(0.6, Verdict.FASTER))
-    assert not said(counts)
+    assert warned(row(1.2, Verdict.SLOWER))
+    assert not warned(row(1.6, Verdict.SLOWER))
+    assert not warned(row(0.6, Verdict.FASTER))
+    assert not warned(counts)
 
 
 def test_markdown_has_the_next_command() -> None:
@@ -614,7 +614,7 @@ def within(low: float, effect: float, high: float) -> Row:
 
 
 @pytest.mark.parametrize(
-    ("compared", "said", "first"),
+    ("compared", "expected", "first"),
     [
         (within(0.99, 1.0, 1.01), "same within 2 %", "the same to within 2 %, 1 of 1 metric"),
         (
@@ -633,17 +633,17 @@ def within(low: float, effect: float, high: float) -> Row:
     ],
 )
 def test_the_same_says_what_is_equal(
-    compared: Row, said: str, first: str, capsys: pytest.CaptureFixture[str]
+    compared: Row, expected: str, first: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = gate(compared, fail_on="never")
     print_gate(found)
     printed = capsys.readouterr().out
     assert headline(found) == first
-    assert any(line.rstrip().endswith(f"  {said}") for line in printed.splitlines())
-    assert said in to_markdown(found).replace("\\", "")
+    assert any(line.rstrip().endswith(f"  {expected}") for line in printed.splitlines())
+    assert expected in to_markdown(found).replace("\\", "")
     meaning = "Same within 2 %: the whole interval of the change is; the levels may differ by less than that"
-    assert (meaning in printed) == (said == "same within 2 %")
+    assert (meaning in printed) == (expected == "same within 2 %")
     smaller = (
         re.search(r"--threshold 0\.\d+%    judge the smaller difference, too$", printed, re.M) is not None
     )
-    assert smaller == (said == "differs by less than 2 %")
+    assert smaller == (expected == "differs by less than 2 %")

@@ -63,10 +63,10 @@ def test_what_claims_are_about_is_read_once(tmp_path: Path, monkeypatch: pytest.
     starter = FakeStarter(seconds=lambda arguments: 2.0 if arguments[0] == "nice" else 1.0)
     session = a_session(study, tmp_path, source=FakeSource(1), starter=starter)
     drain(Run(session, Selection()).events())
-    asked = []
+    requests = []
 
     def counted(view: View, *, metrics: Sequence[str], measured: MeasuredHere) -> tuple[Row, ...]:
-        asked.append(metrics)
+        requests.append(metrics)
         return rows(view, metrics=metrics, measured=measured)
 
     monkeypatch.setattr(claims, "rows", counted)
@@ -76,7 +76,7 @@ def test_what_claims_are_about_is_read_once(tmp_path: Path, monkeypatch: pytest.
         ClaimVerdict.NOT_REPRODUCED,
         ClaimVerdict.CANNOT,
     ]
-    assert asked == [("wall",)]
+    assert requests == [("wall",)]
 
 
 def test_what_threads_cost_may_be_claimed_to_grow(tmp_path: Path) -> None:

@@ -74,9 +74,9 @@ def test_a_change_is_reported_with_its_revision_and_its_effect(tmp_path: Path) -
     assert [revision.id for revision in change.candidates] == ["r25"]
     assert (change.previous.id, change.earliest.id, change.latest.id) == ("r24", "r25", "r25")
     assert change.point.low < 1.5 < change.point.high
-    told = change.as_json()
-    assert told["revisions"] == ["r25"]
-    assert told["effect"] == {
+    data = change.as_json()
+    assert data["revisions"] == ["r25"]
+    assert data["effect"] == {
         "value": change.point.effect,
         "low": change.point.low,
         "high": change.point.high,

@@ -94,20 +94,20 @@ def test_a_benchmarks_series_are_handed_out_before_the_next_one_is_made(tmp_path
     )
     session = a_session(study, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 0.1))
     drain(Run(session, Selection()).events())
-    measured, told = MeasuredHere(session), list[str]()
+    measured, events = MeasuredHere(session), list[str]()
 
     def parts() -> Iterator[Sequence[Row]]:
         for part in rows_by_benchmark(session, measured, ["wall"], []):
-            told.extend({f"made {row.benchmark}" for row in part})
+            events.extend({f"made {row.benchmark}" for row in part})
             yield part
 
     class Telling(LocalEngine):
         def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
-            told.append("begun")
+            events.append("begun")
             return super().begin(perform, job)
 
     begin_changes(measured.history, parts(), Telling())
-    assert told == [
+    assert events == [
         *("made work", "begun", "begun", "made named", "begun"),
         *("made linked", "begun", "made part", "begun"),
     ]

@@ -94,10 +94,10 @@ def test_show_says_that_it_tells_how_some_of_many_revisions_scale(
     session.store.open_search(a_search({"changes": [{"revisions": ["r2"]}]}))
     shown = show(session)
     print_scalings(shown.scalings())
-    told = capsys.readouterr().out
-    titles = [line.split(": ")[1].split()[0] for line in told.splitlines() if line.startswith("Scaling of")]
+    output = capsys.readouterr().out
+    titles = [line.split(": ")[1].split()[0] for line in output.splitlines() if line.startswith("Scaling of")]
     assert titles == ["r0", "r2", "r5"]
-    assert told.endswith(
+    assert output.endswith(
         "Scaling is described for 3 of 6 revisions: the first and the last that were measured and those that a search "
         "named; "
         "--json has every one.\n"
@@ -110,9 +110,9 @@ def test_of_few_revisions_nothing_is_said_to_be_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_scalings(show(measured(tmp_path, FEW)).scalings())
-    told = capsys.readouterr().out
-    assert told.count("Scaling of work.wall with threads") == FEW
-    assert "revisions:" not in told
+    output = capsys.readouterr().out
+    assert output.count("Scaling of work.wall with threads") == FEW
+    assert "revisions:" not in output
 
 
 def grown(tmp_path: Path, revisions: int, **changes: object) -> Session:
@@ -125,9 +125,9 @@ def test_show_says_that_it_tells_how_some_of_many_revisions_grow(
 ) -> None:
     shown = show(grown(tmp_path, 6))
     print_growth(shown.growths, shown.described_growths())
-    told = capsys.readouterr().out.splitlines()
-    assert {line.split()[0] for line in told if "along size" in line} == {"r0", "r5"}
-    assert told[-1] == (
+    output = capsys.readouterr().out.splitlines()
+    assert {line.split()[0] for line in output if "along size" in line} == {"r0", "r5"}
+    assert output[-1] == (
         "  Growth is described for 2 of 6 revisions: the first and the last that were measured; --json has every one."
     )
     rows = shown.as_json()
@@ -137,9 +137,9 @@ def test_show_says_that_it_tells_how_some_of_many_revisions_grow(
 def test_of_few_revisions_all_growth_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = show(grown(tmp_path, FEW))
     print_growth(shown.growths, shown.described_growths())
-    told = capsys.readouterr().out
-    assert {line.split()[0] for line in told.splitlines() if "along size" in line} == {"r0", "r1", "r2"}
-    assert "revisions:" not in told
+    output = capsys.readouterr().out
+    assert {line.split()[0] for line in output.splitlines() if "along size" in line} == {"r0", "r1", "r2"}
+    assert "revisions:" not in output
 
 
 def test_a_report_shows_the_growth_of_the_same_revisions_as_show(
@@ -249,6 +249,6 @@ def test_json_has_the_messages_and_marks_of_equal_builds_that_the_table_has(
         ("r2", "change 2", None),
     }
     print_rows(shown.rows)
-    told = capsys.readouterr().out
-    assert "same build as r0" in told
-    assert all(row["message"] in told for row in rows)
+    output = capsys.readouterr().out
+    assert "same build as r0" in output
+    assert all(row["message"] in output for row in rows)

@@ -10,6 +10,7 @@ import pytest
 from perftrail.search import (
     AllSettled,
     Batch,
+    BatchRequest,
     BootSession,
     Budget,
     Built,
@@ -18,7 +19,6 @@ from perftrail.search import (
     Search,
     Unusable,
     Verdict,
-    Visit,
 )
 from tests.search.oracle import Oracle, batch, normal, step, steps
 
@@ -46,7 +46,7 @@ class World:
         self.broken = broken
         self.unfit = unfit or {}
         self.built: set[int] = set()
-        self.visits: list[Visit] = []
+        self.requests: list[BatchRequest] = []
         self.observations: list[tuple[tuple[str, ...] | None, Observation | Mapping[str, Batch]]] = []
 
     def settle(self, search: ManySearch, most: int = 600) -> Mapping[str, Answer]:
@@ -54,21 +54,21 @@ class World:
             action = search.ask()
             if isinstance(action, AllSettled):
                 return action.answers
-            self.visits.append(action)
-            self._visit(search, action)
+            self.requests.append(action)
+            self._perform(search, action)
         raise AssertionError("the search never settles")
 
-    def _visit(self, search: ManySearch, visit: Visit) -> None:
-        for position in visit.measure.positions:
+    def _perform(self, search: ManySearch, batch_request: BatchRequest) -> None:
+        for position in batch_request.measure.positions:
             if position in self.broken:
                 self._tell(search, Unusable(position=position, seconds=10.0))
                 return
             if position not in self.built:
                 self.built.add(position)
                 self._tell(search, Built(position=position, seconds=10.0))
-        measure = visit.measure
+        measure = batch_request.measure
         batches = {}
-        for name in visit.names:
+        for name in batch_request.names:
             unfit = [at for at in measure.positions if at in self.unfit.get(name, ())]
             for position in unfit:
                 self._tell(search, Unusable(position=position), (name,))
@@ -121,7 +121,7 @@ def test_a_shared_search_builds_far_less_than_separate_ones() -> None:
 def test_a_settled_metric_is_not_measured_any_more() -> None:
     world = World({"changed": step(600, 0.2), "unchanged": lambda position: 1.0}, scatter=0.001)
     world.settle(ManySearch({"changed": THOUSAND, "unchanged": THOUSAND}))
-    measured = [visit.names for visit in world.visits]
+    measured = [batch_request.names for batch_request in world.requests]
     assert sum("unchanged" in names for names in measured) <= 20, (
         "its ends, three builds near each, and a certificate"
     )
@@ -137,10 +137,10 @@ def test_metrics_of_the_same_invocations_are_measured_together_and_counted_once(
     answers = world.settle(search)
     assert answers["time"].changes[0].positions == (600,)
     assert answers["memory"].changes[0].positions == (200,)
-    for visit in world.visits:
-        assert ("time" in visit.names) == ("memory" in visit.names)
-        assert len(visit.names) <= 2
-    assert search.invocations == sum(len(visit.measure.order) for visit in world.visits)
+    for batch_request in world.requests:
+        assert ("time" in batch_request.names) == ("memory" in batch_request.names)
+        assert len(batch_request.names) <= 2
+    assert search.invocations == sum(len(batch_request.measure.order) for batch_request in world.requests)
 
 
 def test_a_failed_build_is_unusable_for_all_metrics_and_a_crash_only_for_its_own() -> None:
@@ -175,9 +175,9 @@ def test_all_metrics_share_one_budget() -> None:
 
 def test_a_time_budget_ends_all_metrics_at_once() -> None:
     search = ManySearch(questions("ab", replace(THOUSAND, budget=Budget(seconds=100.0))))
-    assert isinstance(search.ask(), Visit)
+    assert isinstance(search.ask(), BatchRequest)
     search.spend(99.0)
-    assert isinstance(search.ask(), Visit)
+    assert isinstance(search.ask(), BatchRequest)
     search.spend(100.0)
     settled = search.ask()
     assert isinstance(settled, AllSettled)
@@ -187,11 +187,11 @@ def test_a_time_budget_ends_all_metrics_at_once() -> None:
 def test_revisions_with_a_build_are_measured_first() -> None:
     search = ManySearch(questions("ab", THOUSAND))
     first = search.ask()
-    assert isinstance(first, Visit)
+    assert isinstance(first, BatchRequest)
     search.tell(Built(position=0, seconds=10.0))
     search.tell_batch({first.names[0]: batch((0, 1.0))})
     second = search.ask()
-    assert isinstance(second, Visit)
+    assert isinstance(second, BatchRequest)
     assert second.names != first.names
     assert second.measure.positions == (0,)
 
@@ -219,9 +219,9 @@ def test_a_search_resumes_from_its_recorded_observations() -> None:
 
 def test_a_single_metric_has_the_actions_of_its_own_search() -> None:
     alone, many = Search(THOUSAND), ManySearch({"a": THOUSAND})
-    visit = many.ask()
-    assert isinstance(visit, Visit)
-    assert visit.measure == alone.ask()
+    batch_request = many.ask()
+    assert isinstance(batch_request, BatchRequest)
+    assert batch_request.measure == alone.ask()
 
 
 def test_metrics_over_different_histories_are_rejected() -> None:

@@ -58,17 +58,17 @@ def test_a_level_history_hardly_ever_shows_a_point() -> None:
 
 @pytest.mark.slow
 def test_intervals_contain_the_truth_as_often_as_their_confidence() -> None:
-    placed = sized = told = 0
+    placed = sized = reported = 0
     for series, points in found(Settings(length=200, changes=1, threshold=0.08, apart=60), 83, 100):
         [change], [step] = series.changes, series.steps
         if len(points) == 1:
             [point] = points
-            told += 1
+            reported += 1
             placed += point.earliest <= change <= point.latest
             sized += math.log(point.low) <= step <= math.log(point.high)
-    assert told >= 95
-    assert placed >= 0.9 * told
-    assert sized >= 0.9 * told
+    assert reported >= 95
+    assert placed >= 0.9 * reported
+    assert sized >= 0.9 * reported
 
 
 @pytest.mark.slow

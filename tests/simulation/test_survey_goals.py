@@ -53,20 +53,20 @@ class World:
 
     def builds(self, measure: Measure) -> list[Built | Unusable]:
         """Build what is not built; the last is unusable where one does not build."""
-        told: list[Built | Unusable] = []
+        events: list[Built | Unusable] = []
         for position in measure.positions:
             if self.broken[position]:
-                return [*told, Unusable(position=position, seconds=10.0)]
+                return [*events, Unusable(position=position, seconds=10.0)]
             if position not in self.built:
                 self.built.add(position)
-                told.append(Built(position=position, seconds=10.0))
-        return told
+                events.append(Built(position=position, seconds=10.0))
+        return events
 
     def observation(self, measure: Measure) -> list[Observation]:
-        told: list[Observation] = [*self.builds(measure)]
-        if any(isinstance(each, Unusable) for each in told):
-            return told
-        return [*told, self.batch(measure.order, certificate=measure.certificate)]
+        reported: list[Observation] = [*self.builds(measure)]
+        if any(isinstance(each, Unusable) for each in reported):
+            return reported
+        return [*reported, self.batch(measure.order, certificate=measure.certificate)]
 
     def settle(self, search: Search | MergeSearch, most: int = 1500) -> Answer:
         for _ in range(most):

@@ -55,12 +55,12 @@ def zip_of(files: Mapping[str, str], *, modes: Mapping[str, int] | None = None) 
 
 
 @contextmanager
-def serving(files: Mapping[str, bytes], asked: list[str]) -> Iterator[str]:
+def serving(files: Mapping[str, bytes], requests: list[str]) -> Iterator[str]:
     """Serve files on a free port of loopback for as long as the context lasts; each request is noted."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requests.append(self.path)
             body = files.get(self.path.removeprefix("/"))
             self.send_response(404 if body is None else 200)
             self.send_header("Content-Length", str(len(body or b"")))

@@ -19,14 +19,18 @@ def launcher() -> Iterator[Launcher]:
 @pytest.fixture
 def merged(repository: Committing) -> dict[str, str]:
     """Two side branches, one merged into the main line at m and one into the first side branch."""
-    made = {}
-    made["a"] = repository.commit({"f": "a"}, subject="a")
-    made["b"] = repository.commit({"f": "b"}, subject="b")
-    made["x"] = repository.commit({"f": "a", "x": "1"}, subject="x", branch="side", parents=[made["a"]])
-    made["i"] = repository.commit({"f": "a", "i": "1"}, subject="i", branch="inner", parents=[made["x"]])
-    made["n"] = repository.commit(
-        {"f": "a", "x": "1", "i": "1"}, subject="n", branch="side", parents=[made["x"], made["i"]]
+    commits = {}
+    commits["a"] = repository.commit({"f": "a"}, subject="a")
+    commits["b"] = repository.commit({"f": "b"}, subject="b")
+    commits["x"] = repository.commit({"f": "a", "x": "1"}, subject="x", branch="side", parents=[commits["a"]])
+    commits["i"] = repository.commit(
+        {"f": "a", "i": "1"}, subject="i", branch="inner", parents=[commits["x"]]
     )
-    made["m"] = repository.commit({"f": "b", "x": "1", "i": "1"}, subject="m", parents=[made["b"], made["n"]])
-    made["c"] = repository.commit({"f": "c", "x": "1", "i": "1"}, subject="c")
-    return made
+    commits["n"] = repository.commit(
+        {"f": "a", "x": "1", "i": "1"}, subject="n", branch="side", parents=[commits["x"], commits["i"]]
+    )
+    commits["m"] = repository.commit(
+        {"f": "b", "x": "1", "i": "1"}, subject="m", parents=[commits["b"], commits["n"]]
+    )
+    commits["c"] = repository.commit({"f": "c", "x": "1", "i": "1"}, subject="c")
+    return commits

@@ -32,8 +32,8 @@ def line(repository: Committing, count: int) -> list[str]:
     return [repository.commit({"a": f"{number}"}, subject=f"change {number}") for number in range(count)]
 
 
-def named(found: Any, made: dict[str, str]) -> str:
-    names = {id_: name for name, id_ in made.items()}
+def named(found: Any, commits: dict[str, str]) -> str:
+    names = {id_: name for name, id_ in commits.items()}
     return "".join(names[each.id if isinstance(each, Revision) else each] for each in found)
 
 

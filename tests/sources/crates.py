@@ -24,10 +24,10 @@ _DATES = "2020-01-{:02}T00:00:00Z"
 
 @dataclass
 class CrateRegistry:
-    """What a registry offers, by path; `asked` are the paths that somebody wanted."""
+    """What a registry offers, by path; `requests` are the paths of the requests so far."""
 
     files: dict[str, bytes] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     url: str = ""
 
     @property
@@ -37,8 +37,8 @@ class CrateRegistry:
 
     def settle(self, *, login: bool = False) -> None:
         """Say where the crates lie, once the address is known."""
-        said = {"dl": f"{self.url}/crates/{{crate}}/{{version}}.crate", "auth-required": login}
-        self.files["index/config.json"] = json.dumps(said).encode()
+        config = {"dl": f"{self.url}/crates/{{crate}}/{{version}}.crate", "auth-required": login}
+        self.files["index/config.json"] = json.dumps(config).encode()
 
     def add(
         self, name: str, version: str, files: Mapping[str, str], *, yanked: bool = False, crate: bytes = b""
@@ -64,6 +64,6 @@ class CrateRegistry:
 @contextmanager
 def serving(registry: CrateRegistry) -> Iterator[CrateRegistry]:
     """Serve a registry for as long as the context lasts."""
-    with serving_files(registry.files, registry.asked) as registry.url:
+    with serving_files(registry.files, registry.requests) as registry.url:
         registry.settle()
         yield registry

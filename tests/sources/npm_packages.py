@@ -23,10 +23,10 @@ needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not i
 
 @dataclass
 class NpmRegistry:
-    """What a registry offers, by path; `asked` are the paths that somebody wanted."""
+    """What a registry offers, by path; `requests` are the paths of the requests so far."""
 
     files: dict[str, bytes] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     url: str = ""
     packages: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -57,18 +57,18 @@ class NpmRegistry:
         }
         if old:
             del dist["integrity"]
-        said = self.packages.setdefault(name, {"name": name, "versions": {}, "time": {}, "dist-tags": {}})
-        said["time"][version] = f"2020-01-{len(said['versions']) + 1:02}T00:00:00.000Z"
-        said["versions"][version] = {**manifest, "dist": dist}
+        document = self.packages.setdefault(name, {"name": name, "versions": {}, "time": {}, "dist-tags": {}})
+        document["time"][version] = f"2020-01-{len(document['versions']) + 1:02}T00:00:00.000Z"
+        document["versions"][version] = {**manifest, "dist": dist}
         if deprecated:
-            said["versions"][version]["deprecated"] = deprecated
-        said["dist-tags"]["latest"] = version
-        self.files[name.replace("/", "%2f")] = json.dumps(said).encode()
+            document["versions"][version]["deprecated"] = deprecated
+        document["dist-tags"]["latest"] = version
+        self.files[name.replace("/", "%2f")] = json.dumps(document).encode()
         return tarball
 
 
 @contextmanager
 def serving(registry: NpmRegistry) -> Iterator[NpmRegistry]:
     """Serve a registry for as long as the context lasts."""
-    with serving_files(registry.files, registry.asked) as registry.url:
+    with serving_files(registry.files, registry.requests) as registry.url:
         yield registry

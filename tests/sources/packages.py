@@ -51,7 +51,7 @@ class PackageIndex:
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     links: dict[str, list[str]] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def add(
         self,
@@ -87,10 +87,10 @@ class PackageIndex:
         }
         contents = io.BytesIO()
         with tarfile.open(fileobj=contents, mode="w:gz") as archive:
-            for path, said in inside.items():
+            for path, content in inside.items():
                 entry = tarfile.TarInfo(f"{project}-{version}/{path}")
-                entry.size = len(said.encode())
-                archive.addfile(entry, io.BytesIO(said.encode()))
+                entry.size = len(content.encode())
+                archive.addfile(entry, io.BytesIO(content.encode()))
         self._offer(project, f"{project}-{version}.tar.gz", contents.getvalue())
 
     def _offer(self, project: str, name: str, content: bytes, **attributes: str | None) -> None:
@@ -111,7 +111,7 @@ def serving(index: PackageIndex) -> Iterator[PackageIndex]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            index.asked.append(self.path)
+            index.requests.append(self.path)
             kind, _, rest = self.path.strip("/").partition("/")
             content, body = "text/html", b""
             if kind == "files" and rest in index.files:

@@ -186,9 +186,9 @@ def test_content_follows_the_archive(tmp_path: Path) -> None:
 
 
 def test_a_download_is_checked_and_made_once(tmp_path: Path) -> None:
-    content, asked = tar_of({"a": "1"}), list[str]()
+    content, requests = tar_of({"a": "1"}), list[str]()
     digest = hashlib.sha256(content).hexdigest()
-    with serving({"dist/x-1.tgz": content, "dist/x-2.tgz": b"other"}, asked) as address:
+    with serving({"dist/x-1.tgz": content, "dist/x-2.tgz": b"other"}, requests) as address:
         for number in range(2):
             source = source_of(
                 f"{address}/dist",
@@ -197,7 +197,7 @@ def test_a_download_is_checked_and_made_once(tmp_path: Path) -> None:
                 **dict.fromkeys("123", digest),
             )
             source.materialise(source.history()[0], str(tmp_path / f"tree{number}"), str(tmp_path / "log"))
-        assert asked == ["/dist/x-1.tgz"]
+        assert requests == ["/dist/x-1.tgz"]
         for version, words in (
             ("2", "wrong checksum"),
             ("3", "cannot be downloaded: .*404"),

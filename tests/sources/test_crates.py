@@ -34,9 +34,9 @@ def opened(tmp_path: Path, registry: CrateRegistry, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("CARGO_HOME", str(tmp_path / "nobodys"))
     with Launcher() as launcher:
 
-        def open_it(location: str = f"crates:{NAME}", **asked: object) -> ReleaseSource:
+        def open_it(location: str = f"crates:{NAME}", **options: object) -> ReleaseSource:
             return open_releases(
-                location, cache=tmp_path / "cache", starter=launcher, **{"index": registry.index, **asked}
+                location, cache=tmp_path / "cache", starter=launcher, **{"index": registry.index, **options}
             )
 
         yield open_it
@@ -62,7 +62,7 @@ def test_a_crate_is_downloaded_once_and_unpacked(
         tree = tmp_path / f"tree{number}"
         opened().materialise(Revision(id="0.9.0"), str(tree), str(tmp_path / "log"))
         assert (tree / "Cargo.toml").read_text() == 'version = "0.9.0"'
-    assert registry.asked.count(f"/crates/{NAME}/0.9.0.crate") == 1
+    assert registry.requests.count(f"/crates/{NAME}/0.9.0.crate") == 1
 
 
 def test_a_yanked_crate_can_be_had(opened: Open, tmp_path: Path) -> None:
@@ -150,6 +150,6 @@ def test_a_registry_that_wants_a_login_is_explained(
     source = opened()
     history = source.history()
     registry.settle(login=True)
-    asked = opened()
+    requested = opened()
     with pytest.raises(SourceError, match=r"log in|cannot read"):
-        asked.materialise(history[0], str(tmp_path / "tree"), str(tmp_path / "log"))
+        requested.materialise(history[0], str(tmp_path / "tree"), str(tmp_path / "log"))

@@ -27,20 +27,20 @@ Open = Callable[..., ReleaseSource]
 
 @pytest.fixture
 def archive(tmp_path: Path) -> DebianArchive:
-    made = DebianArchive(tmp_path / "archive")
+    debian = DebianArchive(tmp_path / "archive")
     for version in ("1.10-1", "1.9-1", "1.10-1+deb12u1", "2.0~rc1-1", "1:0.5-1"):
-        made.add(NAME, version, {"planted.c": version})
-    made.add("perftrail-other", "7.0-1", {"planted.c": "another"})
-    return made
+        debian.add(NAME, version, {"planted.c": version})
+    debian.add("perftrail-other", "7.0-1", {"planted.c": "another"})
+    return debian
 
 
 @pytest.fixture
 def opened(tmp_path: Path, archive: DebianArchive) -> Iterator[Open]:
     with Launcher() as launcher:
 
-        def open_it(location: str = f"debian:{NAME}", **asked: object) -> ReleaseSource:
+        def open_it(location: str = f"debian:{NAME}", **options: object) -> ReleaseSource:
             return open_releases(
-                location, cache=tmp_path / "cache", starter=launcher, **{"index": archive.index, **asked}
+                location, cache=tmp_path / "cache", starter=launcher, **{"index": archive.index, **options}
             )
 
         yield open_it
@@ -96,15 +96,15 @@ def test_archives_that_are_not_there_are_explained(opened: Open, tmp_path: Path)
         opened(index=f"[trusted=yes] file:{tmp_path}/nowhere ./").history()
 
 
-def test_what_the_archives_said_is_kept_with_its_age_and_asked_again_on_demand(
+def test_answers_of_the_archives_are_cached_with_their_age_and_requested_again_on_demand(
     opened: Open, archive: DebianArchive
 ) -> None:
     assert opened().updated() == ""
     before = ids(opened().history())
     archive.add(NAME, "1.11-1", {"planted.c": "new"})
     kept = opened()
-    told = datetime.fromisoformat(kept.updated())
-    assert abs((datetime.now(tz=UTC) - told).total_seconds()) < 600
+    updated = datetime.fromisoformat(kept.updated())
+    assert abs((datetime.now(tz=UTC) - updated).total_seconds()) < 600
     assert ids(kept.history()) == before
     kept.update()
     assert kept.updated() == ""
@@ -122,7 +122,9 @@ def test_what_is_kept_needs_no_archive(opened: Open, archive: DebianArchive) -> 
         kept.update()
 
 
-def test_the_archives_are_asked_again_for_what_is_not_kept(opened: Open, archive: DebianArchive) -> None:
+def test_answers_that_are_not_cached_are_requested_from_the_archives(
+    opened: Open, archive: DebianArchive
+) -> None:
     opened().history()
     archive.add(NAME, "1.11-1", {"planted.c": "new"})
     assert ids(opened(range="1.10-1..1.11-1").history())[-1] == "1.11-1"
@@ -213,9 +215,9 @@ VERSIONS = st.builds(
 @given(VERSIONS, VERSIONS)
 def test_two_versions_compare_as_dpkg_compares_them(one: str, other: str) -> None:
     first, second = DebianVersion.read(one), DebianVersion.read(other)
-    said = "lt" if first < second else "eq" if first == second else "gt"
-    compared = subprocess.run(["dpkg", "--compare-versions", one, said, other], check=False)
-    assert compared.returncode == 0, (one, said, other)
+    relation = "lt" if first < second else "eq" if first == second else "gt"
+    compared = subprocess.run(["dpkg", "--compare-versions", one, relation, other], check=False)
+    assert compared.returncode == 0, (one, relation, other)
 
 
 @pytest.mark.parametrize("written", ["1.0-" + "9" * 5000, "9" * 5000])

@@ -56,15 +56,15 @@ def opened(
 ) -> Open:
     cache = tmp_path_factory.mktemp("npm") / "cache"
 
-    def open_it(location: str = f"npm:{NAME}", **asked: object) -> ReleaseSource:
-        return open_releases(location, cache=cache, starter=launcher, **{"index": registry.url, **asked})
+    def open_it(location: str = f"npm:{NAME}", **options: object) -> ReleaseSource:
+        return open_releases(location, cache=cache, starter=launcher, **{"index": registry.url, **options})
 
     return open_it
 
 
 @pytest.fixture(scope="module")
 def source(opened: Open) -> ReleaseSource:
-    """What is asked for once, for starting npm takes its time."""
+    """One source for the module: starting npm takes long."""
     return opened()
 
 
@@ -86,7 +86,9 @@ def test_an_end_that_was_deprecated_is_explained(source: ReleaseSource) -> None:
         source.history("1.9..1.11")
 
 
-def test_deprecated_and_pre_releases_come_when_asked_for(everything: ReleaseSource, tmp_path: Path) -> None:
+def test_deprecated_and_pre_releases_are_included_on_request(
+    everything: ReleaseSource, tmp_path: Path
+) -> None:
     assert ids(everything.history()) == ["1.9.0", "1.10.0", "1.11.0", "2.0.0-rc.1"]
     everything.materialise(Revision(id="2.0.0-rc.1"), str(tmp_path / "tree"), str(tmp_path / "log"))
     assert (tmp_path / "tree" / "index.js").read_text() == "2.0.0-rc.1"
@@ -99,7 +101,7 @@ def test_a_release_is_downloaded_once_and_nothing_of_it_is_run(
         tree = tmp_path / f"tree{number}"
         source.materialise(Revision(id="1.9.0"), str(tree), str(tmp_path / "log"))
         assert (tree / "index.js").read_text() == "1.9.0"
-    assert sum("1.9.0.tgz" in path for path in registry.asked) == 1
+    assert sum("1.9.0.tgz" in path for path in registry.requests) == 1
     assert not list(tmp_path.rglob("pwned"))
 
 

@@ -77,7 +77,7 @@ def test_releases_are_in_the_order_of_their_versions(opened: Open) -> None:
     assert ids(opened().history()) == ["1.0", "1.2", "1.7", "1.8", "1.9", "1.10"]
 
 
-def test_yanked_releases_and_candidates_come_when_asked_for(opened: Open) -> None:
+def test_yanked_releases_and_candidates_are_included_on_request(opened: Open) -> None:
     assert "1.3" in ids(opened(yanked=True).history())
     assert ids(opened(prereleases=True).history())[-1] == "2.0rc1"
 

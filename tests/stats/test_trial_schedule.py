@@ -11,20 +11,20 @@ from itertools import pairwise
 
 import pytest
 
-from perftrail.model.trial import Entry, Group, Pace, Surroundings, Trial, TrialSample
+from perftrail.model.trial import Entry, Group, RunSettings, StoppingRule, Trial, TrialSample
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import EndReason, TrialSchedule, trial_result
 
 
 def a_trial(
-    count: int, *, groups: tuple[Group, ...] | None = None, shell: bool = False, **pace: object
+    count: int, *, groups: tuple[Group, ...] | None = None, shell: bool = False, **stopping_rule: object
 ) -> Trial:
     entries = tuple(Entry(name=name, command=name, arguments=(name,)) for name in "ABCDEFGH"[:count])
     return Trial(
         entries=entries,
         groups=groups or (Group(reference=0, others=tuple(range(1, count))),),
-        pace=Pace(**pace),  # type: ignore[arg-type] # the fields of a pace, without their types
-        surroundings=Surroundings(environment={}, directory="/"),
+        stopping_rule=StoppingRule(**stopping_rule),  # type: ignore[arg-type] # the fields of a stopping_rule, without their types
+        run_settings=RunSettings(environment={}, directory="/"),
         shell=Entry(name="sh", command="sh", arguments=("sh",)) if shell else None,
     )
 
@@ -197,7 +197,7 @@ def test_values_of_zero_have_no_ratio_and_do_not_prolong_the_trial() -> None:
     assert {each.metric for each in schedule.contrasts()} == {"wall"}
 
 
-def test_the_outlook_shrinks_to_zero() -> None:
+def test_the_remaining_time_decreases_to_zero() -> None:
     trial, rng = a_trial(2, most=40), random.Random(5)
     schedule = TrialSchedule(trial)
     left = []
@@ -205,9 +205,9 @@ def test_the_outlook_shrinks_to_zero() -> None:
         wall = math.exp(rng.gauss(0.0, 0.4))
         values = {"wall": wall, "cpu": wall, "peak_memory": wall}
         schedule.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.5))
-        outlook = schedule.outlook()
-        assert 0 <= outlook.runs_least <= outlook.runs_most
-        left.append(outlook.seconds_most)
+        progress = schedule.progress()
+        assert 0 <= progress.runs_least <= progress.runs_most
+        left.append(progress.seconds_most)
     assert left[4] > 30.0
     assert left[-1] == 0.0
 

@@ -46,22 +46,22 @@ class Line:
 
         def answers() -> None:
             with suppress(OSError):
-                while said := server.recv(65_536):
+                while data := server.recv(65_536):
                     if lost.is_set():
                         break
-                    client.sendall(said)
+                    client.sendall(data)
             with suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
 
         answering = threading.Thread(target=answers, daemon=True)
         answering.start()
         with suppress(OSError), client:
-            while said := client.recv(65_536):
-                if self.cut_after is not None and self.cut_after in said:
+            while data := client.recv(65_536):
+                if self.cut_after is not None and self.cut_after in data:
                     self.cut_after = None
                     self.cuts += 1
                     lost.set()
-                server.sendall(said)
+                server.sendall(data)
         if lost.is_set():
             self._dead.append(server)
             return

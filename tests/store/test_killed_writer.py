@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 def killed_after(writer: Process, count: int, seconds: float) -> list[int]:
     """Kill a writer so long after it said that so many were kept; give the ordinals that it said."""
-    said = [int(heard(writer)) for _ in range(count)]
-    return said + killed_within(writer, seconds)
+    numbers = [int(heard(writer)) for _ in range(count)]
+    return numbers + killed_within(writer, seconds)
 
 
 def killed_within(writer: Process, seconds: float) -> list[int]:
@@ -53,17 +53,17 @@ def test_every_outcome_that_was_added_is_there_once_after_kills_at_random_instan
 ) -> None:
     path = tmp_path / "results.db"
     rng = random.Random(20)
-    said: list[int] = []
+    numbers: list[int] = []
     for _ in range(kills):
         with start("writes", path) as writer:
             assert heard(writer) == "started"
             assert heard(writer) == "ready"  # it also has the lock: the killed one before it left none
-            said += killed_after(writer, rng.randrange(8), rng.uniform(0.0, 0.02))
+            numbers += killed_after(writer, rng.randrange(8), rng.uniform(0.0, 0.02))
         found = kept(path)
         assert found == tuple(measurement(key(ordinal), wall=ordinal / 7) for ordinal in range(len(found)))
-        assert set(said) <= set(range(len(found)))
-        assert len(said) == len(set(said))
-    assert len(said) > kills
+        assert set(numbers) <= set(range(len(found)))
+        assert len(numbers) == len(set(numbers))
+    assert len(numbers) > kills
     assert_sound(path)
 
 
@@ -74,8 +74,8 @@ def test_a_writer_killed_while_it_makes_the_store_leaves_one_that_works(tmp_path
         path = tmp_path / f"{number}.db"
         with start("writes", path) as writer:
             assert heard(writer) == "started"
-            said = killed_within(writer, rng.uniform(0.0, 0.08))
-        assert len(kept(path)) >= len(said)
+            numbers = killed_within(writer, rng.uniform(0.0, 0.08))
+        assert len(kept(path)) >= len(numbers)
         with open_store(str(path), access="write") as store:
             assert store.searches() == []
         assert_sound(path)

@@ -43,17 +43,17 @@ def test_a_writer_that_is_just_leaving_is_waited_for(tmp_path: Path) -> None:
 
 def test_a_waiting_second_writer_is_notified_once_and_starts_when_the_first_ends(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
-    told: list[Holder] = []
+    events: list[Holder] = []
     with start("holds", path) as holder:
         assert heard(holder) == "held"
 
         def let_go(who: Holder) -> None:
-            told.append(who)
+            events.append(who)
             tell(holder, "let go")
 
         with lock_for_writing(str(path), wait=True, on_wait=let_go):
             assert heard(holder) == "free"
-    assert [who.pid for who in told] == [holder.pid]
+    assert [who.pid for who in events] == [holder.pid]
 
 
 def test_two_stores_in_one_directory_do_not_wait_for_each_other(tmp_path: Path) -> None:

@@ -86,9 +86,9 @@ def test_of_two_writers_with_one_key_one_gets_an_error(postgresql: str) -> None:
             return "kept"
 
     with ThreadPoolExecutor(2) as threads:
-        said = sorted(threads.map(measure, (1.0, 2.0)), reverse=True)
-    assert said[1] == "kept" or "exists already" in said[1]
-    assert sorted(each == "kept" for each in said) == [False, True]
+        outcomes = sorted(threads.map(measure, (1.0, 2.0)), reverse=True)
+    assert outcomes[1] == "kept" or "exists already" in outcomes[1]
+    assert sorted(each == "kept" for each in outcomes) == [False, True]
     with open_store(postgresql, access="write") as store:
         assert written(store, MACHINE) == [0]
 
@@ -143,9 +143,9 @@ def test_eight_processes_at_once_lose_nothing(postgresql: str) -> None:
         [*command, "--store", postgresql], env=environment, check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["writers"], told["missing"], told["different"]) == (WRITERS, 0, 0)
-    assert told["samples"] >= 16_000
+    data = json.loads(done.stdout)
+    assert (data["writers"], data["missing"], data["different"]) == (WRITERS, 0, 0)
+    assert data["samples"] >= 16_000
     assert "cret" not in done.stdout + done.stderr
 
 
@@ -153,9 +153,9 @@ def test_eight_processes_at_once_lose_nothing(postgresql: str) -> None:
 
 
 def shared(
-    url: str, machine: Machine = MACHINE, *, told: list[object] | None = None, wait: bool = False
+    url: str, machine: Machine = MACHINE, *, events: list[object] | None = None, wait: bool = False
 ) -> SqlStore:
-    return open_shared(url, machine=machine.id, wait=wait, on_wait=([] if told is None else told).append)
+    return open_shared(url, machine=machine.id, wait=wait, on_wait=([] if events is None else events).append)
 
 
 def test_a_second_perftrail_of_a_machine_learns_which_process_measures(postgresql: str) -> None:
@@ -167,18 +167,18 @@ def test_a_second_perftrail_of_a_machine_learns_which_process_measures(postgresq
 
 
 def test_a_waiting_second_perftrail_is_notified_once_and_starts_when_the_first_ends(postgresql: str) -> None:
-    told: list[object] = []
+    events: list[object] = []
     first = shared(postgresql)
-    waiting = threading.Thread(target=lambda: shared(postgresql, told=told, wait=True).close())
+    waiting = threading.Thread(target=lambda: shared(postgresql, events=events, wait=True).close())
     waiting.start()
-    while not told:
+    while not events:
         time.sleep(0.05)
     waiting.join(0.2)
     assert waiting.is_alive()
     first.close()
     waiting.join(30)
     assert not waiting.is_alive()
-    assert [type(each) for each in told] == [Holder]
+    assert [type(each) for each in events] == [Holder]
 
 
 def test_several_machines_measure_at_once(postgresql: str) -> None:

@@ -33,12 +33,12 @@ class FakeConnection:
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_holder_that_has_just_let_go_is_nobody_who_measures(again: bool) -> None:
-    told: list[Holder] = []
-    turn = MachineLock("0123456789abcdef", where="postgresql://db/x", wait=False, on_wait=told.append)
+    events: list[Holder] = []
+    turn = MachineLock("0123456789abcdef", where="postgresql://db/x", wait=False, on_wait=events.append)
     if again:
         take(turn, [True])
     take(turn, [False, False, True])
-    assert told == []
+    assert events == []
 
 
 def take(turn: MachineLock, taken: Sequence[bool]) -> None:

@@ -121,10 +121,10 @@ def test_asking_for_the_package_or_for_a_missing_store_does_not_import_sqlalchem
         "print(sorted({name.split('.')[0] for name in sys.modules} & {'sqlalchemy', 'numpy', 'asyncio'}))"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True
     )
-    assert said.stdout == "[]\n"
+    assert output.stdout == "[]\n"
 
 
 # Reading beside a writer

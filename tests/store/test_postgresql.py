@@ -35,10 +35,10 @@ def refusal(url: str, access: Access = "write") -> str:
     """Open a store in vain; give what is said, which is one line and holds no part of the password."""
     with pytest.raises((StoreError, UsageError)) as refused:
         open_store(url, access=access)
-    said = str(refused.value)
-    assert "\n" not in said
-    assert_secret_kept(said)
-    return said
+    message = str(refused.value)
+    assert "\n" not in message
+    assert_secret_kept(message)
+    return message
 
 
 def assert_secret_kept(text: str) -> None:
@@ -73,10 +73,10 @@ def test_a_store_that_is_there_is_read_and_not_written(postgresql: str) -> None:
 def test_a_wrong_password_is_said_with_the_places_for_the_right_one(postgresql: str) -> None:
     wrong = postgresql.replace(quote(PASSWORD, safe=""), "guessed")
     for access in ACCESSES:
-        said = refusal(wrong, access)
-        assert 'password authentication failed for user "ada"' in said
-        assert "PGPASSWORD" in said
-        assert "guessed" not in said
+        message = refusal(wrong, access)
+        assert 'password authentication failed for user "ada"' in message
+        assert "PGPASSWORD" in message
+        assert "guessed" not in message
 
 
 def test_a_missing_password_is_said(postgresql: str) -> None:
@@ -90,8 +90,8 @@ def test_the_password_may_come_from_the_environment(postgresql: str, monkeypatch
 
 
 def test_a_missing_database_is_said_with_the_command_that_makes_it(postgresql_server: Server) -> None:
-    said = refusal(postgresql_server.url("nowhere"))
-    assert 'database "nowhere" does not exist: create it (createdb NAME)' in said
+    message = refusal(postgresql_server.url("nowhere"))
+    assert 'database "nowhere" does not exist: create it (createdb NAME)' in message
 
 
 def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -108,14 +108,14 @@ def test_an_unknown_host_is_reported() -> None:
 def test_the_error_for_a_user_without_permission_names_the_missing_grant(postgresql_server: Server) -> None:
     postgresql_server.execute("CREATE DATABASE others")
     postgresql_server.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC", database="others")
-    said = refusal(postgresql_server.url("others"))
-    assert "permission denied for schema public" in said
-    assert "GRANT CREATE, USAGE ON SCHEMA public" in said
+    message = refusal(postgresql_server.url("others"))
+    assert "permission denied for schema public" in message
+    assert "GRANT CREATE, USAGE ON SCHEMA public" in message
 
 
 def test_a_database_that_cannot_keep_every_name_is_refused(postgresql_server: Server) -> None:
-    said = refusal(postgresql_server.database(encoding="SQL_ASCII"))
-    assert "createdb --encoding UTF8 --template template0" in said
+    message = refusal(postgresql_server.database(encoding="SQL_ASCII"))
+    assert "createdb --encoding UTF8 --template template0" in message
 
 
 def test_a_database_of_something_else_is_refused_and_left_alone(postgresql: str) -> None:
@@ -135,8 +135,8 @@ def test_a_store_of_a_newer_perftrail_is_refused(postgresql: str) -> None:
 
 
 def test_an_unknown_parameter_is_said_with_the_one_that_was_meant(postgresql: str) -> None:
-    said = refusal(f"{postgresql}&sslmod=require")
-    assert 'unknown parameter "sslmod"; did you mean "sslmode"?' in said
+    message = refusal(f"{postgresql}&sslmod=require")
+    assert 'unknown parameter "sslmod"; did you mean "sslmode"?' in message
 
 
 def test_a_parameter_that_has_another_meaning_than_it_should_is_said(postgresql: str) -> None:
@@ -181,11 +181,11 @@ def test_without_psycopg_it_is_said_how_to_have_it() -> None:
         "main(['store', 'stats', '--store', 'postgresql://ada:secret@host/db'])"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", script], env=environment, check=False, capture_output=True, text=True
     )
-    assert said.returncode == 1
-    assert said.stderr == (
+    assert output.returncode == 1
+    assert output.stderr == (
         "results in PostgreSQL need psycopg, which is not installed: pip install 'perftrail[postgresql]'\n"
     )
 
@@ -226,15 +226,15 @@ def another(postgresql_server: Server) -> str:
 
 def test_the_migrations_end_in_the_schema_that_the_code_uses(postgresql: str, another: str) -> None:
     migrated = open_to_write(postgresql)
-    made = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(another))
-    with made.begin() as connection:
+    created = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(another))
+    with created.begin() as connection:
         schema.metadata.create_all(connection)
-    with migrated.connect() as one, made.connect() as other:
+    with migrated.connect() as one, created.connect() as other:
         found = structure(one)
         assert found.pop("perftrail_schema")
         assert found == structure(other)
     migrated.dispose()
-    made.dispose()
+    created.dispose()
 
 
 def test_an_older_store_gets_only_what_it_lacks(postgresql: str) -> None:

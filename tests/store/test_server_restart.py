@@ -53,8 +53,10 @@ def url(server: Server) -> str:
     return server.schema()
 
 
-def shared(url: str, told: list[object], *, limit_seconds: float = 60.0) -> SqlStore:
-    return open_shared(url, machine=MACHINE.id, wait=False, on_wait=told.append, limit_seconds=limit_seconds)
+def shared(url: str, events: list[object], *, limit_seconds: float = 60.0) -> SqlStore:
+    return open_shared(
+        url, machine=MACHINE.id, wait=False, on_wait=events.append, limit_seconds=limit_seconds
+    )
 
 
 def ordinals(url: str) -> list[int]:
@@ -62,52 +64,52 @@ def ordinals(url: str) -> list[int]:
         return [each.key.ordinal for each in store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]]
 
 
-def while_away(server: Server, told: list[object], work: Callable[[], Result]) -> Result:
+def while_away(server: Server, events: list[object], work: Callable[[], Result]) -> Result:
     """Do something while a server is stopped, which starts again as soon as somebody was told that it is away."""
     with ThreadPoolExecutor(1) as thread:
         server.stop()
         doing = thread.submit(work)
-        while not any(isinstance(each, ServerUnreachable) for each in told) and not doing.done():
+        while not any(isinstance(each, ServerUnreachable) for each in events) and not doing.done():
             time.sleep(0.05)
         server.start()
         return doing.result()
 
 
 def test_what_is_added_while_the_server_is_away_is_there_once_it_is_back(server: Server, url: str) -> None:
-    told: list[object] = []
-    with shared(url, told) as store:
+    events: list[object] = []
+    with shared(url, events) as store:
         acquaint(store)
         store.add(measurement(key(0)))
-        while_away(server, told, lambda: store.add(measurement(key(1))))
+        while_away(server, events, lambda: store.add(measurement(key(1))))
         store.add(measurement(key(2)))
     assert ordinals(url) == [0, 1, 2]
-    assert [type(each) for each in told] == [ServerUnreachable, ServerBack]
-    assert "cret" not in repr(told)
+    assert [type(each) for each in events] == [ServerUnreachable, ServerBack]
+    assert "cret" not in repr(events)
 
 
 def test_what_is_read_while_the_server_is_away_is_given_once_it_is_back(server: Server, url: str) -> None:
-    told: list[object] = []
-    with shared(url, told) as store:
+    events: list[object] = []
+    with shared(url, events) as store:
         acquaint(store)
-        assert while_away(server, told, lambda: store.runnables("mt")) == [RUNNABLE]
-    assert [type(each) for each in told] == [ServerUnreachable, ServerBack]
+        assert while_away(server, events, lambda: store.runnables("mt")) == [RUNNABLE]
+    assert [type(each) for each in events] == [ServerUnreachable, ServerBack]
 
 
 def test_a_restart_that_nobody_noticed_is_not_told(server: Server, url: str) -> None:
-    told: list[object] = []
-    with shared(url, told) as store, open_store(url, access="write") as other:
+    events: list[object] = []
+    with shared(url, events) as store, open_store(url, access="write") as other:
         acquaint(store)
         server.stop()
         server.start()
         store.add(measurement(key(0)))
         assert other.revisions() == store.revisions()
-    assert told == []
+    assert events == []
     assert ordinals(url) == [0]
 
 
 def test_a_server_that_stays_away_is_an_error_with_its_remedy(server: Server, url: str) -> None:
-    told: list[object] = []
-    with shared(url, told, limit_seconds=0.2) as store, open_store(url, access="read") as reader:
+    events: list[object] = []
+    with shared(url, events, limit_seconds=0.2) as store, open_store(url, access="read") as reader:
         acquaint(store)
         server.stop()
         try:
@@ -120,13 +122,13 @@ def test_a_server_that_stays_away_is_an_error_with_its_remedy(server: Server, ur
                 reader.machines()
         finally:
             server.start()
-    assert [type(each) for each in told] == [ServerUnreachable]
+    assert [type(each) for each in events] == [ServerUnreachable]
     assert ordinals(url) == []
 
 
 def test_the_turn_of_a_machine_comes_back_with_the_server(server: Server, url: str) -> None:
-    told: list[object] = []
-    with shared(url, told) as store:
+    events: list[object] = []
+    with shared(url, events) as store:
         acquaint(store)
         server.stop()
         server.start()
@@ -136,8 +138,8 @@ def test_the_turn_of_a_machine_comes_back_with_the_server(server: Server, url: s
 
 
 def test_who_lost_the_turn_to_another_while_the_server_was_away_ends(server: Server, url: str) -> None:
-    told: list[object] = []
-    with shared(url, told) as store:
+    events: list[object] = []
+    with shared(url, events) as store:
         acquaint(store)
         server.stop()
         server.start()
@@ -153,8 +155,8 @@ def test_who_lost_the_turn_to_another_while_the_server_was_away_ends(server: Ser
 def test_a_connection_that_the_server_does_not_know_to_be_dead_gives_its_turn_to_its_owner(
     server: Server, url: str
 ) -> None:
-    told: list[object] = []
-    with line_to(server.socket) as (line, directory), shared(over(url, server, directory), told) as store:
+    events: list[object] = []
+    with line_to(server.socket) as (line, directory), shared(over(url, server, directory), events) as store:
         acquaint(store)
         line.cut_after = COMMIT
         store.add(measurement(key(0)))

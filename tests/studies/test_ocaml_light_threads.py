@@ -57,9 +57,9 @@ def test_every_implementation_gives_the_same_answers(tmp_path: Path) -> None:
     only = [f"variant={','.join(found)}", "numbers=1000", "below=1000", "length=20"]
     chosen = [part for rule in only for part in ("--only", rule)]
     ran = perftrail("run", STUDY, "--json", "--store", tmp_path, *chosen)
-    told: dict[str, Any] = json.loads(ran.stdout)
-    assert told["disagreements"] == told["failures"] == []
-    assert told["measured"] == told["points"] == 8 * len(found) - 4  # callcc has no native code
+    data: dict[str, Any] = json.loads(ran.stdout)
+    assert data["disagreements"] == data["failures"] == []
+    assert data["measured"] == data["points"] == 8 * len(found) - 4  # callcc has no native code
     shown = perftrail("show", STUDY, "--claims", "--json", "--store", tmp_path)
     judged = {each["name"]: each for each in json.loads(shown.stdout)}
     assert judged["sieve-dlcont"]["verdict"] == "cannot be measured"

@@ -78,10 +78,10 @@ def test_the_merge_and_the_check_in_inside_it_are_found_in_both(small: Path, tmp
     """By the length of the texts, which came with the same merge, and which others on the machine leave alone."""
     answers = []
     for name in ("perftrail.toml", "git.toml"):
-        told = perftrail(
+        reported = perftrail(
             "find", small / name, "--json", "--metric", "length[threads=1]", "--store", tmp_path / name
         )
-        answer: dict[str, Any] = json.loads(told.stdout)
+        answer: dict[str, Any] = json.loads(reported.stdout)
         [change] = answer["changes"]
         assert answer["verdict"] == "found"
         assert change["effect"]["low"] > 1.2
@@ -109,8 +109,8 @@ def subject(small: Path, name: str, id_: str) -> str:
 def test_every_thread_sees_what_was_written_and_none_waits(small: Path, tmp_path: Path) -> None:
     only = ["--only", "benchmark=sees", "--only", "readers=4"]
     ran = perftrail("run", small / "backport.toml", "--json", "--store", tmp_path, *only)
-    told = json.loads(ran.stdout)
-    assert (told["points"], told["failures"]) == (told["measured"], [])
+    data = json.loads(ran.stdout)
+    assert (data["points"], data["failures"]) == (data["measured"], [])
     perftrail(
         "run", small / "backport.toml", "--store", tmp_path, "--only", "benchmark=mt", "--only", "threads=2"
     )

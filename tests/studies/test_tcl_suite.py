@@ -75,10 +75,12 @@ def tree(allocators: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def shell(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("shell") / "shell"
-    words = f"cc -I {tree}/generic -o {made} {STUDY}/shell.c {tree}/unix/libtcl8.6.a -lz -ldl -lm -lpthread"
+    created = tmp_path_factory.mktemp("shell") / "shell"
+    words = (
+        f"cc -I {tree}/generic -o {created} {STUDY}/shell.c {tree}/unix/libtcl8.6.a -lz -ldl -lm -lpthread"
+    )
     subprocess.run(words.split(), check=True)
-    return made
+    return created
 
 
 def run(shell: Path, tree: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -104,7 +106,7 @@ def test_every_answer_is_right_and_what_is_printed_is_what_tclbench_prints(shell
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ('bench -desc "A" -body {expr {1 + 1}} -result 3', 'A: gives "2", not "3"'),
         ('bench -desc "A" -body {error "no way"}', "A: no way"),
@@ -115,11 +117,11 @@ def test_every_answer_is_right_and_what_is_printed_is_what_tclbench_prints(shell
     ],
 )
 def test_nothing_is_timed_that_did_not_do_its_work(
-    shell: Path, tree: Path, tmp_path: Path, text: str, said: str
+    shell: Path, tree: Path, tmp_path: Path, text: str, expected: str
 ) -> None:
     (tmp_path / "wrong.bench").write_text(f"{text}\n")
     done = run(shell, tree, tmp_path / "wrong.bench")
-    assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, expected in done.stderr) == (1, True), done.stderr
     assert "VERSIONS" not in done.stdout
 
 
@@ -136,22 +138,22 @@ def test_files_of_tclbench_itself_go(shell: Path, tree: Path, tmp_path: Path) ->
     lines = done.stdout.splitlines()
     assert lines[:2] == ["0 VERSIONS: 1:8.6.13", "1 {NOT had} N/A"]
     assert lines[3] == "2 BENCHMARKS 1:8.6.13"
-    [made] = read(done.stdout.encode(), name="the output", format="tclbench").series
-    assert made.benchmark == 'FILE, "made"'
+    [created] = read(done.stdout.encode(), name="the output", format="tclbench").series
+    assert created.benchmark == 'FILE, "made"'
 
 
 @pytest.mark.slow
 def test_the_study_runs_and_compares_one_version_with_the_other(tree: Path, tmp_path: Path) -> None:
     """With one Tcl, built already, in the place of both: what a benchmark needs of it."""
-    study, made = tmp_path / "study", tmp_path / "tcl"
+    study, created = tmp_path / "study", tmp_path / "tcl"
     shutil.copytree(STUDY, study, ignore=shutil.ignore_patterns(".perftrail", "answers"))
-    shutil.copytree(tree / "library", made / "library", ignore=shutil.ignore_patterns("tzdata"))
-    shutil.copytree(tree / "generic", made / "generic", ignore=shutil.ignore_patterns("*.c"))
-    (made / "unix").mkdir()
-    shutil.copy(tree / "unix" / "libtcl8.6.a", made / "unix")
+    shutil.copytree(tree / "library", created / "library", ignore=shutil.ignore_patterns("tzdata"))
+    shutil.copytree(tree / "generic", created / "generic", ignore=shutil.ignore_patterns("*.c"))
+    (created / "unix").mkdir()
+    shutil.copy(tree / "unix" / "libtcl8.6.a", created / "unix")
     text = (study / "perftrail.toml").read_text()
     text = re.sub(
-        r'kind = "release"\nlocation = .*\nindex = .*', f'kind = "directory"\nlocation = "{made}"', text
+        r'kind = "release"\nlocation = .*\nindex = .*', f'kind = "directory"\nlocation = "{created}"', text
     )
     text = re.sub(r"steps = \[.*?\n?\]\n", "steps = []\n", text, flags=re.DOTALL)
     text = text.replace("libtcl9.0.a", "libtcl8.6.a").replace(
@@ -159,12 +161,12 @@ def test_the_study_runs_and_compares_one_version_with_the_other(tree: Path, tmp_
     )
     (study / "perftrail.toml").write_text(text)
     some = ["--only=benchmark=expr,thread", "--only=what=loop-braced,big,start"]
-    told = json.loads(perftrail("run", study, "--json", *some).stdout)
-    assert (told["failures"], told["measured"]) == ([], 6)
+    data = json.loads(perftrail("run", study, "--json", *some).stdout)
+    assert (data["failures"], data["measured"]) == ([], 6)
     shown = json.loads(perftrail("show", study, "--json").stdout)
     held = {row["benchmark"]: row["by_benchmark"] for row in shown if row["by_benchmark"]}
     assert {name: len(each["points"]) for name, each in held.items()} == {"expr": 2, "thread": 1}
     assert {each["verdict"] for each in held.values()} == {"unclear"}
     report = perftrail("report", "--format", "markdown", study).stdout
-    assert "Every benchmark, times tcl8.6" in report
+    assert "Every benchmark relative to tcl8.6" in report
     assert "1 cannot be measured" in report

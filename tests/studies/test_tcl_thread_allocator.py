@@ -49,7 +49,7 @@ def test_the_old_allocator_takes_its_lock_for_each_object_and_finds_it_held_with
 def test_the_driver_fails_where_a_run_did_not_do_its_work(allocators: Path, tmp_path: Path) -> None:
     [driver] = (allocators / ".perftrail" / "builds").glob("*/bench/*/driver")
     (tmp_path / "wrong.tcl").write_text("clock clicks")
-    for words, said in (
+    for words, reported in (
         ("1 2 wrong.tcl", "another answer"),
         ("2 9 none.tcl", "couldn't read"),
         ("1", "usage"),
@@ -57,4 +57,4 @@ def test_the_driver_fails_where_a_run_did_not_do_its_work(allocators: Path, tmp_
         done = subprocess.run(
             [driver, *words.split()], cwd=tmp_path, capture_output=True, text=True, check=False
         )
-        assert (done.returncode, said in done.stderr) == (1, True), done.stderr
+        assert (done.returncode, reported in done.stderr) == (1, True), done.stderr

@@ -18,7 +18,7 @@ class Spoiled:
     """The good study with something wrong in it, and the complaints that this must give."""
 
     sentence: str
-    said: list[str]
+    expected: list[str]
     old: str = ""
     new: str = ""
     remove: str = ""
@@ -32,8 +32,8 @@ MISTAKES = [Spoiled(**each) for each in TABLE]
 
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.sentence)
 def test_a_mistake_is_reported_with_its_line_and_key(case: Spoiled, tmp_path: Path) -> None:
-    said = complaints(tmp_path, case.spoil(GOOD))
-    assert said == [f"perftrail.toml:{each}" for each in case.said]
+    reported = complaints(tmp_path, case.spoil(GOOD))
+    assert reported == [f"perftrail.toml:{each}" for each in case.expected]
 
 
 def test_all_mistakes_of_a_file_are_reported_at_once_in_its_order(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_all_mistakes_of_a_file_are_reported_at_once_in_its_order(tmp_path: Path
     for case in chosen:
         text = case.spoil(text)
     expected = sorted(
-        (each for case in chosen for each in case.said), key=lambda said: int(said.split(":")[0])
+        (each for case in chosen for each in case.expected), key=lambda expected: int(expected.split(":")[0])
     )
     assert len(expected) == 9
     assert complaints(tmp_path, text) == [f"perftrail.toml:{each}" for each in expected]
@@ -182,8 +182,8 @@ def test_a_prefix_knows_only_the_parameters_that_every_benchmark_has(tmp_path: P
     text = (
         SMALL + 'parameters.n = [1]\n[benchmark.b]\ncommand = "true"\n[variants.v]\nrun.prefix = ["x{n}"]\n'
     )
-    [said] = complaints(tmp_path, text)
-    assert said.startswith("perftrail.toml:11: variants.v.run.prefix: unknown placeholder {n};")
+    [complaint] = complaints(tmp_path, text)
+    assert complaint.startswith("perftrail.toml:11: variants.v.run.prefix: unknown placeholder {n};")
 
 
 def test_too_many_points_are_refused(tmp_path: Path) -> None:
@@ -197,8 +197,10 @@ def test_too_many_points_are_refused(tmp_path: Path) -> None:
 
 def test_a_requirement_is_no_option_of_pip(tmp_path: Path) -> None:
     text = SMALL.replace('"directory"', '"release"').replace('"."', '"pypi:x"\nrequires = ["--index-url=x"]')
-    [said] = complaints(tmp_path, text)
-    assert said.startswith('perftrail.toml:4: source.requires: "--index-url=x" is not a valid requirement')
+    [complaint] = complaints(tmp_path, text)
+    assert complaint.startswith(
+        'perftrail.toml:4: source.requires: "--index-url=x" is not a valid requirement'
+    )
 
 
 ARCHIVES = """\
@@ -231,7 +233,7 @@ def test_a_table_of_archives_is_checked_line_by_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("location", "said"),
+    ("location", "expected"),
     [
         ("https://x.org/dist", 'source.archives[0].file: "a.tgz" is downloaded and needs sha256'),
         ("ssh://x.org/dist", "is not a valid location of archives"),
@@ -239,16 +241,18 @@ def test_a_table_of_archives_is_checked_line_by_line(tmp_path: Path) -> None:
         ("nowhere", "does not exist"),
     ],
 )
-def test_archives_are_in_a_directory_or_at_a_web_address(location: str, said: str, tmp_path: Path) -> None:
-    assert any(said in each for each in complaints(tmp_path, ARCHIVES % location))
+def test_archives_are_in_a_directory_or_at_a_web_address(
+    location: str, expected: str, tmp_path: Path
+) -> None:
+    assert any(expected in each for each in complaints(tmp_path, ARCHIVES % location))
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "a..b", "", "a b", "a\\nb", "\\u202Ea", "x" * 101, ".a", "-a"])
 def test_a_benchmark_cannot_have_a_name_that_is_no_good_directory(name: str, tmp_path: Path) -> None:
-    said = complaints(tmp_path, SMALL.replace("benchmark.it", f'benchmark."{name}"'))
-    assert len(said) == 1
-    assert "name" in said[0]
-    assert said[0].isprintable()
+    reported = complaints(tmp_path, SMALL.replace("benchmark.it", f'benchmark."{name}"'))
+    assert len(reported) == 1
+    assert "name" in reported[0]
+    assert reported[0].isprintable()
 
 
 @pytest.mark.parametrize("name", ["mt", "MT-2.3", "2d", "a.b", "gcc-13.2+lto", "_x"])

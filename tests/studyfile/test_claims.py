@@ -48,7 +48,7 @@ ABOUT = 'metric = "cost"\nvariant = "new"\n'
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "expected"),
     [
         ("", "16: claims.faster: needs one of ratio, exponent, reaches or cannot, and only one"),
         (
@@ -90,6 +90,6 @@ ABOUT = 'metric = "cost"\nvariant = "new"\n'
         ),
     ],
 )
-def test_a_mistake_is_reported_with_its_line(tmp_path: Path, keys: str, said: str) -> None:
-    [told] = complaints(tmp_path, f"{STUDY}{keys}\n")
-    assert told == f"perftrail.toml:{said}"
+def test_a_mistake_is_reported_with_its_line(tmp_path: Path, keys: str, expected: str) -> None:
+    [complaint] = complaints(tmp_path, f"{STUDY}{keys}\n")
+    assert complaint == f"perftrail.toml:{expected}"

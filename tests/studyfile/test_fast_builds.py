@@ -31,15 +31,15 @@ def test_a_fast_build_is_read(tmp_path: Path) -> None:
 
 
 def test_a_tree_is_only_used_again_where_outputs_say_what_to_keep(tmp_path: Path) -> None:
-    (said,) = complaints(tmp_path, STUDY + "incremental = true\n")
-    assert said.startswith("perftrail.toml:10: build.incremental: needs outputs")
+    (complaint,) = complaints(tmp_path, STUDY + "incremental = true\n")
+    assert complaint.startswith("perftrail.toml:10: build.incremental: needs outputs")
 
 
 def test_paths_that_do_not_matter_are_in_the_tree(tmp_path: Path) -> None:
-    (said,) = complaints(tmp_path, STUDY + 'unaffected_by = ["../docs"]\n')
-    assert said.startswith("perftrail.toml:10: build.unaffected_by: ")
+    (complaint,) = complaints(tmp_path, STUDY + 'unaffected_by = ["../docs"]\n')
+    assert complaint.startswith("perftrail.toml:10: build.unaffected_by: ")
 
 
 def test_a_budget_of_nothing_is_refused(tmp_path: Path) -> None:
-    (said,) = complaints(tmp_path, STUDY + 'disk = "0B"\n')
-    assert said.startswith("perftrail.toml:10: build.disk: ")
+    (complaint,) = complaints(tmp_path, STUDY + 'disk = "0B"\n')
+    assert complaint.startswith("perftrail.toml:10: build.disk: ")

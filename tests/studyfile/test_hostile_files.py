@@ -102,8 +102,8 @@ def test_nesting_that_would_exhaust_the_stack_is_reported(tmp_path: Path) -> Non
 
 
 def test_dotted_keys_however_long_are_only_unknown(tmp_path: Path) -> None:
-    said = complaints(tmp_path, f"{SMALL}{'.'.join('a' * 3000)} = 1\n")
-    assert [line.partition(": ")[0] for line in said] == ["perftrail.toml:7"]
+    reported = complaints(tmp_path, f"{SMALL}{'.'.join('a' * 3000)} = 1\n")
+    assert [line.partition(": ")[0] for line in reported] == ["perftrail.toml:7"]
 
 
 @pytest.mark.parametrize("number", ["0x" + "f" * 5000, "1e999", "9" * 5000, "-0x1", "1" + "0" * 400])
@@ -119,11 +119,11 @@ def test_patterns_that_cannot_be_compiled_are_reported(pattern: str, tmp_path: P
 
 
 def test_what_a_message_quotes_cannot_steer_a_terminal(tmp_path: Path) -> None:
-    said = complaints(
+    reported = complaints(
         tmp_path, SMALL.replace('"true"', '"\\u001b[2J {\\u202ex}"').replace(".it", '."\\u001b[31m"')
     )
-    assert said
-    assert all(line.isprintable() for line in said)
+    assert reported
+    assert all(line.isprintable() for line in reported)
 
 
 def test_a_location_that_cannot_be_printed_is_reported_escaped(tmp_path: Path) -> None:

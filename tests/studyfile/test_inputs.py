@@ -33,10 +33,10 @@ def study(*lines: str, steps: str = "") -> str:
 
 
 def test_every_missing_file_is_reported_with_its_line(tmp_path: Path) -> None:
-    said = complaints(
+    reported = complaints(
         tmp_path, study('command = "sort {study}/words {size}"', 'stdin = "{study}/{size}.txt"')
     )
-    assert said == [
+    assert reported == [
         f'perftrail.toml:10: benchmark.it.command: no such file: "{{study}}/words"; {REMEDY}',
         f'perftrail.toml:11: benchmark.it.stdin: no such file: "{{study}}/5.txt" and "{{study}}/7.txt"; {REMEDY}',
     ]
@@ -45,8 +45,8 @@ def test_every_missing_file_is_reported_with_its_line(tmp_path: Path) -> None:
 def test_a_file_that_is_almost_there_is_suggested(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "words.txt").touch()
-    (said,) = complaints(tmp_path, study('command = "cat {size}"', 'stdin = "{study}/in/wrods.txt"'))
-    assert said.endswith('; did you mean "{study}/in/words.txt"?')
+    (complaint,) = complaints(tmp_path, study('command = "cat {size}"', 'stdin = "{study}/in/wrods.txt"'))
+    assert complaint.endswith('; did you mean "{study}/in/words.txt"?')
 
 
 def test_files_that_exist_are_no_mistake(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_a_relative_standard_input_is_one_of_the_study(
     monkeypatch.chdir(tmp_path / "other_machines")
     found = read(tmp_path, study('command = "cat {size}"', 'stdin = "5.txt"'))
     assert found.benchmarks["it"].stdin == "{study}/5.txt"
-    (said,) = complaints(tmp_path, study('command = "cat"', 'stdin = "{size}.txt"'))
-    assert 'no such file: "{study}/7.txt"' in said
+    (complaint,) = complaints(tmp_path, study('command = "cat"', 'stdin = "{size}.txt"'))
+    assert 'no such file: "{study}/7.txt"' in complaint
 
 
 @pytest.mark.parametrize("path", ["{build}/words", "{out}/words", "/dev/null"])
@@ -98,15 +98,15 @@ def test_a_home_directory_that_no_shell_expands_is_reported(
 
 
 def test_a_standard_input_is_a_file(tmp_path: Path) -> None:
-    (said,) = complaints(tmp_path, study('command = "cat {size}"', 'stdin = "repository"'))
-    assert said == (
+    (complaint,) = complaints(tmp_path, study('command = "cat {size}"', 'stdin = "repository"'))
+    assert complaint == (
         'perftrail.toml:11: benchmark.it.stdin: "{study}/repository" is a directory; name a file in it'
     )
 
 
 def test_an_absolute_standard_input_must_exist_too(tmp_path: Path) -> None:
-    (said,) = complaints(tmp_path, study('command = "cat {size}"', f'stdin = "{tmp_path}/none"'))
-    assert "benchmark.it.stdin: no such file:" in said
+    (complaint,) = complaints(tmp_path, study('command = "cat {size}"', f'stdin = "{tmp_path}/none"'))
+    assert "benchmark.it.stdin: no such file:" in complaint
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_what_may_come_into_being_later_is_no_mistake(tmp_path: Path, command: s
 
 def test_of_a_shell_line_only_what_it_reads_must_exist(tmp_path: Path) -> None:
     shell = ("command = 'test -f {study}/a || sort > {study}/b < {study}/{size}'", "shell = true")
-    (said,) = complaints(tmp_path, study(*shell))
-    assert said.endswith(f'command: no such file: "{{study}}/5" and "{{study}}/7"; {REMEDY}')
+    (complaint,) = complaints(tmp_path, study(*shell))
+    assert complaint.endswith(f'command: no such file: "{{study}}/5" and "{{study}}/7"; {REMEDY}')
 
 
 def test_a_file_that_a_variant_s_part_names_must_exist(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_a_file_that_a_variant_s_part_names_must_exist(tmp_path: Path) -> None:
         '[variants.one]\nrun.parts = { input = "{study}/first" }',
         '[variants.two]\nrun.parts = { input = "{study}/other" }',
     )
-    (said,) = complaints(tmp_path, study('command = "sort {input}"', *variants))
-    assert 'no such file: "{study}/other"' in said
+    (complaint,) = complaints(tmp_path, study('command = "sort {input}"', *variants))
+    assert 'no such file: "{study}/other"' in complaint
 
 
 def test_a_point_that_is_left_out_needs_no_file(tmp_path: Path) -> None:
@@ -148,24 +148,24 @@ def test_a_point_that_is_left_out_needs_no_file(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_placeholder_is_reported_alone(tmp_path: Path) -> None:
-    (said,) = complaints(tmp_path, study('command = "cat"', 'stdin = "{study}/{sise}.txt"'))
-    assert "unknown placeholder" in said
+    (complaint,) = complaints(tmp_path, study('command = "cat"', 'stdin = "{study}/{sise}.txt"'))
+    assert "unknown placeholder" in complaint
 
 
 @pytest.mark.parametrize("written", ["{build/program", "{build/program {size}", "{build}/program {size"])
 def test_a_brace_that_is_not_closed_is_reported(tmp_path: Path, written: str) -> None:
-    (said,) = complaints(tmp_path, study(f'command = "{written}"'))
+    (complaint,) = complaints(tmp_path, study(f'command = "{written}"'))
     name = "{size" if written.startswith("{build}") else "{build"
-    assert said.endswith(f'command: the brace of "{name}" is not closed; write {name}}}')
+    assert complaint.endswith(f'command: the brace of "{name}" is not closed; write {name}}}')
 
 
 @pytest.mark.parametrize("command", ["check", "run", "find", "compare"])
 def test_no_command_builds_before_a_missing_file_is_reported(tmp_path: Path, command: str) -> None:
     text = study('command = "cat {size}"', 'stdin = "none"', steps="'touch {study}/built'")
-    (said,) = complaints(tmp_path, text)
+    (complaint,) = complaints(tmp_path, text)
     words = ["a", "b"] if command == "compare" else []
     ended = start(command, *words, tmp_path)
     assert ended.returncode == 2
-    assert said.partition(": ")[2] in ended.stderr
+    assert complaint.partition(": ")[2] in ended.stderr
     assert not (tmp_path / "built").exists()
     assert not (tmp_path / ".perftrail").exists()

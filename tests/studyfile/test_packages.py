@@ -40,7 +40,7 @@ def test_a_package_of_each_ecosystem_is_taken(location: str, keys: str, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("location", "said"),
+    ("location", "expected"),
     [
         ("crate:serde", '"crate:serde" is not a valid package; did you mean "crates:serde"?'),
         (
@@ -61,14 +61,14 @@ def test_a_package_of_each_ecosystem_is_taken(location: str, keys: str, tmp_path
         ("pypi:", '"" is not a valid package name'),
     ],
 )
-def test_a_name_that_is_not_a_package_is_reported(location: str, said: str, tmp_path: Path) -> None:
+def test_a_name_that_is_not_a_package_is_reported(location: str, expected: str, tmp_path: Path) -> None:
     [complaint] = complaints(tmp_path, study(location))
     assert complaint.startswith("perftrail.toml:3: source.location: ")
-    assert said in complaint
+    assert expected in complaint
 
 
 @pytest.mark.parametrize(
-    ("location", "keys", "said"),
+    ("location", "keys", "expected"),
     [
         ("crates:x", 'requires = ["y"]', "requires: does not apply to crates packages, only to pypi"),
         ("npm:x", 'distribution = "sdist"', "distribution: does not apply to npm packages, only to pypi"),
@@ -89,7 +89,7 @@ def test_a_name_that_is_not_a_package_is_reported(location: str, said: str, tmp_
         ("debian:lz4", 'index = ""', '"" is not a valid archive'),
     ],
 )
-def test_a_key_fits_its_ecosystem(location: str, keys: str, said: str, tmp_path: Path) -> None:
+def test_a_key_fits_its_ecosystem(location: str, keys: str, expected: str, tmp_path: Path) -> None:
     [complaint] = complaints(tmp_path, study(location, keys))
     assert complaint.startswith("perftrail.toml:4: source.")
-    assert said in complaint
+    assert expected in complaint

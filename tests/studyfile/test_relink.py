@@ -69,21 +69,21 @@ def test_a_benchmark_relinks_after_its_build_for_layouts_only(tmp_path: Path) ->
 @pytest.mark.parametrize("key", ["build", "benchmark"])
 def test_lines_that_relink_use_the_seed(tmp_path: Path, key: str) -> None:
     lines = 'relink = ["make"]\n' + ('outputs = ["a"]' if key == "build" else "")
-    (said,) = complaints(tmp_path, study(**{key: lines}))
+    (complaint,) = complaints(tmp_path, study(**{key: lines}))
     line, path = (11, "build.relink") if key == "build" else (7, "benchmark.it.relink")
-    assert said.startswith(f"perftrail.toml:{line}: {path}: must use {{layout}}, or every layout")
+    assert complaint.startswith(f"perftrail.toml:{line}: {path}: must use {{layout}}, or every layout")
 
 
 @pytest.mark.parametrize("key", ["build", "benchmark"])
 def test_a_seed_that_is_misspelt_is_reported_once(tmp_path: Path, key: str) -> None:
     lines = 'relink = ["make {layot}"]\n' + ('outputs = ["a"]' if key == "build" else "")
-    (said,) = complaints(tmp_path, study(**{key: lines}))
-    assert "unknown placeholder {layot}; did you mean {layout}?" in said
+    (complaint,) = complaints(tmp_path, study(**{key: lines}))
+    assert "unknown placeholder {layot}; did you mean {layout}?" in complaint
 
 
 def test_only_the_outputs_of_a_relinked_build_are_kept_so_they_must_be_named(tmp_path: Path) -> None:
-    (said,) = complaints(tmp_path, study(build='relink = ["make {layout}"]'))
-    assert said.startswith(
+    (complaint,) = complaints(tmp_path, study(build='relink = ["make {layout}"]'))
+    assert complaint.startswith(
         "perftrail.toml:11: build.relink: needs outputs, because a relinked build stores nothing else"
     )
 
@@ -93,14 +93,14 @@ def test_the_same_applies_to_eras_and_variants(tmp_path: Path) -> None:
         'when = [{ range = "..v1", relink = ["two {layout}"] }]\n'
         "[variants.plain]\n[variants.other]\nbuild.relink = ['three']"
     )
-    said = complaints(tmp_path, study(build=lines))
-    assert [each.split(": ")[1] for each in said] == [
+    reported = complaints(tmp_path, study(build=lines))
+    assert [each.split(": ")[1] for each in reported] == [
         "build.when[0].relink",
         "variants.other.build.relink",
         "variants.other.build.relink",
     ]
-    assert "must use {layout}" in said[1]
-    assert "needs outputs" in said[2]
+    assert "must use {layout}" in reported[1]
+    assert "needs outputs" in reported[2]
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,13 @@ def test_the_same_applies_to_eras_and_variants(tmp_path: Path) -> None:
 def test_the_seed_has_no_value_elsewhere(tmp_path: Path, build: str, benchmark: str, key: str) -> None:
     text = study(build=build, benchmark=benchmark)
     text = text.replace('steps = ["make"]\n', "") if "steps" in build else text
-    (said,) = complaints(tmp_path, text)
-    assert f": {key}: {{layout}} has a value in relink lines only" in said
+    (complaint,) = complaints(tmp_path, text)
+    assert f": {key}: {{layout}} has a value in relink lines only" in complaint
 
 
 def test_a_command_has_no_seed(tmp_path: Path) -> None:
-    (said,) = complaints(tmp_path, study().replace('"true"', '"true {layout}"'))
-    assert ": benchmark.it.command: {layout} has a value in relink lines only" in said
+    (complaint,) = complaints(tmp_path, study().replace('"true"', '"true {layout}"'))
+    assert ": benchmark.it.command: {layout} has a value in relink lines only" in complaint
 
 
 def test_no_parameter_and_no_part_is_called_as_the_seed(tmp_path: Path) -> None:
@@ -130,14 +130,14 @@ def test_no_parameter_and_no_part_is_called_as_the_seed(tmp_path: Path) -> None:
         benchmark="parameters = { layout = [1] }",
         build="[variants.plain]\nrun.parts = { layout = 'x' }",
     )
-    said = complaints(tmp_path, text)
-    assert [each.split(": ")[1] for each in said] == [
+    reported = complaints(tmp_path, text)
+    assert [each.split(": ")[1] for each in reported] == [
         "benchmark.it.parameters.layout",
         "variants.plain.run.parts.layout",
     ]
-    assert all("is already in use" in each for each in said)
+    assert all("is already in use" in each for each in reported)
 
 
 def test_a_key_that_is_misspelt_is_suggested(tmp_path: Path) -> None:
-    (said,) = complaints(tmp_path, study(build='outputs = ["a"]\nrelnik = ["make {layout}"]'))
-    assert 'did you mean "relink"?' in said
+    (complaint,) = complaints(tmp_path, study(build='outputs = ["a"]\nrelnik = ["make {layout}"]'))
+    assert 'did you mean "relink"?' in complaint

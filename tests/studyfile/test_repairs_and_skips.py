@@ -67,7 +67,7 @@ rebuild = false
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected"),
     [
         (
             'overlay = { "compat/fcntl" = "a.h" }',
@@ -109,8 +109,8 @@ rebuild = false
         ('patch = "old.patch"', 'patch: expected a list, not the text "old.patch"; write it in [ ]'),
     ],
 )
-def test_a_repair_that_cannot_be_made_is_reported(study: Path, line: str, said: str) -> None:
-    assert complaints(study, GIT + BUILD + line) == [f"perftrail.toml:9: build.{said}"]
+def test_a_repair_that_cannot_be_made_is_reported(study: Path, line: str, expected: str) -> None:
+    assert complaints(study, GIT + BUILD + line) == [f"perftrail.toml:9: build.{expected}"]
 
 
 def test_an_era_and_a_variant_are_checked_alike(study: Path) -> None:
@@ -132,7 +132,7 @@ def test_skips_are_read(study: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "expected"),
     [
         (
             'revision = "v1"\n',
@@ -158,8 +158,8 @@ def test_skips_are_read(study: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_an_invalid_skip_is_reported(study: Path, lines: str, said: list[str]) -> None:
-    assert complaints(study, GIT + SKIP + lines) == [f"perftrail.toml:{each}" for each in said]
+def test_an_invalid_skip_is_reported(study: Path, lines: str, expected: list[str]) -> None:
+    assert complaints(study, GIT + SKIP + lines) == [f"perftrail.toml:{each}" for each in expected]
 
 
 def test_a_directory_has_nothing_to_skip(study: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_sandbox_is_opened_with_a_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "expected"),
     [
         ('network = "run"', "9: sandbox.network: opens the sandbox; write the reason in sandbox.why"),
         ('readable = ["/opt/x"]', "9: sandbox.readable: opens the sandbox; write the reason in sandbox.why"),
@@ -58,6 +58,6 @@ def test_a_sandbox_is_opened_with_a_reason(tmp_path: Path) -> None:
         ('network = "yes"', "9: sandbox.network: "),
     ],
 )
-def test_a_mistake_is_reported_with_its_line(tmp_path: Path, keys: str, said: str) -> None:
-    [told] = complaints(tmp_path, f"{SMALL}\n[sandbox]\n{keys}\n")
-    assert told.startswith(f"perftrail.toml:{said}")
+def test_a_mistake_is_reported_with_its_line(tmp_path: Path, keys: str, expected: str) -> None:
+    [complaint] = complaints(tmp_path, f"{SMALL}\n[sandbox]\n{keys}\n")
+    assert complaint.startswith(f"perftrail.toml:{expected}")

@@ -84,12 +84,12 @@ def test_a_good_study_satisfies_the_schema(text: str) -> None:
     assert _errors(text) == []
 
 
-def _of_shape(said: str) -> bool:
-    return any(word in said for word in SHAPE) and not any(word in said for word in BEYOND)
+def _of_shape(expected: str) -> bool:
+    return any(word in expected for word in SHAPE) and not any(word in expected for word in BEYOND)
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in MISTAKES if _of_shape(case.said[0])], ids=lambda case: case.sentence
+    "case", [case for case in MISTAKES if _of_shape(case.expected[0])], ids=lambda case: case.sentence
 )
 def test_a_mistake_of_shape_breaks_the_schema(case: Spoiled) -> None:
     assert _errors(case.spoil(GOOD)) != []

@@ -42,7 +42,7 @@ def test_each_source_has_its_place_and_its_pin(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "expected"),
     [
         ('along = "app"', 'along = "ap"', ['2: study.along: no source "ap"; did you mean "app"?']),
         (
@@ -100,11 +100,11 @@ def test_each_source_has_its_place_and_its_pin(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_reported_with_its_line_and_remedy(
-    tmp_path: Path, old: str, new: str, said: list[str]
+    tmp_path: Path, old: str, new: str, expected: list[str]
 ) -> None:
     assert TWO.count(old) == 1
     found = complaints(tmp_path, TWO.replace(old, new))
-    assert found == [f"perftrail.toml:{each}" for each in said]
+    assert found == [f"perftrail.toml:{each}" for each in expected]
 
 
 def test_a_placeholder_of_no_source_says_what_to_write(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ BENCHMARK = '[benchmark.b]\ncommand = "true"\n'
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "expected"),
     [
         ('[build]\nsteps = ["make"\noutputs = ["prog"]', 'column 9: the list of steps has no closing "]"'),
         ('[build]\nsteps = [\n  "make",\n\n[measure]', 'column 9: the list of steps has no closing "]"'),
@@ -89,13 +89,13 @@ BENCHMARK = '[benchmark.b]\ncommand = "true"\n'
         ("\n[x] y = 1", 'column 1: "y = 1" must be on a line of its own, below [x]'),
     ],
 )
-def test_a_mistake_is_reported_in_its_line_and_column(written: str, said: str) -> None:
+def test_a_mistake_is_reported_in_its_line_and_column(written: str, expected: str) -> None:
     (mistake,) = read_toml(f"# a study\n{written}\n").mistakes
-    assert (mistake.line, f"column {mistake.column}: {mistake.message}") == (3, said)
+    assert (mistake.line, f"column {mistake.column}: {mistake.message}") == (3, expected)
 
 
 @pytest.mark.parametrize(
-    ("written", "line", "said"),
+    ("written", "line", "expected"),
     [
         ("[a]\nb = 1\n[c]\n[a]\nd = 2", 4, "table a occurs twice, first in line 1; write all its keys there"),
         ("[a]\nb = 1\nb = 2", 3, "a.b occurs twice, first in line 2; remove one of them"),
@@ -107,9 +107,9 @@ def test_a_mistake_is_reported_in_its_line_and_column(written: str, said: str) -
         ("[a]\nb = { c = 1 }\n[a.b.c]\nd = 1", 3, "a.b is complete in line 2; write a.b.c there"),
     ],
 )
-def test_a_contradiction_names_the_first_occurrence(written: str, line: int, said: str) -> None:
+def test_a_contradiction_names_the_first_occurrence(written: str, line: int, expected: str) -> None:
     (mistake,) = read_toml(written).mistakes
-    assert (mistake.line, mistake.message) == (line, said)
+    assert (mistake.line, mistake.message) == (line, expected)
 
 
 def test_all_mistakes_are_reported_at_once_with_those_of_the_valid_keys(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def load_watch(directory: Path, text: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected"),
     [
         ('webhook = "ftp://there"', "watch.notify.webhook"),
         ('webhook = "https://me:secret@there/"', "without a user or a password"),
@@ -57,8 +57,10 @@ def load_watch(directory: Path, text: str) -> tuple[object, ...]:
         ('password = "x"', "unknown key"),
     ],
 )
-def test_whom_nothing_can_be_sent_to_is_a_mistake_of_the_file(tmp_path: Path, line: str, said: str) -> None:
-    with pytest.raises(StudyError, match=said):
+def test_whom_nothing_can_be_sent_to_is_a_mistake_of_the_file(
+    tmp_path: Path, line: str, expected: str
+) -> None:
+    with pytest.raises(StudyError, match=expected):
         load_watch(tmp_path, f"[watch.notify]\n{line}\n")
 
 

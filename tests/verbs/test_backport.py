@@ -48,13 +48,13 @@ def session_of(
     tmp_path: Path,
     starter: FakeStarter,
     *,
-    asked: Study | None = None,
+    custom_study: Study | None = None,
     builder: FakeBuilder | None = None,
     store: MemoryStore | None = None,
     source: FakeSource | None = None,
 ) -> Session:
     return a_session(
-        asked or study(),
+        custom_study or study(),
         tmp_path,
         source=source or FakeSource(3),
         starter=starter,
@@ -101,16 +101,16 @@ def test_the_answer_is_about_the_metric_that_the_study_looks_for(tmp_path: Path,
             times = 4 if number_of(command.arguments) == 0 else 1
             return replace(super().run(command), cpu_seconds=0.01 * times)
 
-    asked = study(find=FindPolicy(metric=(metric,)))
+    custom_study = study(find=FindPolicy(metric=(metric,)))
     starter = Cpu(seconds=lambda words: {0: 1.0, 1: 0.5, 2: 1.0}[number_of(words)])
-    _, report = drain(Backport(session_of(tmp_path, starter, asked=asked), FITTED).events())
+    _, report = drain(Backport(session_of(tmp_path, starter, custom_study=custom_study), FITTED).events())
     assert report.headline is not None
     assert report.headline.target.text == "cpu"
     assert report.verdict == "whole"
 
 
 def test_units_that_were_taken_in_noise_are_counted(tmp_path: Path) -> None:
-    watcher = FakeWatcher.seeing(*[NOISY] * 500)
+    watcher = FakeWatcher.with_conditions(*[NOISY] * 500)
     session = a_session(
         study(), tmp_path, source=FakeSource(3), starter=speeds(1.0, 0.5, 0.5), watcher=watcher
     )
@@ -120,7 +120,7 @@ def test_units_that_were_taken_in_noise_are_counted(tmp_path: Path) -> None:
 
 def test_marked_units_are_left_out_only_where_the_rest_is_enough_for_a_verdict(tmp_path: Path) -> None:
     few = MeasurePolicy(invocations=Invocations(least=3, most=4), warmups=0, precision=0.02)
-    watcher = FakeWatcher.seeing(*[QUIET] * 9, *[NOISY] * 400)
+    watcher = FakeWatcher.with_conditions(*[QUIET] * 9, *[NOISY] * 400)
     session = a_session(
         study(measure=few),
         tmp_path,
@@ -240,7 +240,7 @@ def test_a_crash_is_reported_and_is_not_repeated_for_ever(tmp_path: Path) -> Non
 
 
 def test_points_beyond_one_that_does_not_end_are_given_up(tmp_path: Path) -> None:
-    asked = study(
+    custom_study = study(
         benchmarks={
             "work": Benchmark(command="{build}/work {size}", parameters={"size": (1, 2, 3)}, give_up=True)
         }
@@ -249,7 +249,9 @@ def test_points_beyond_one_that_does_not_end_are_given_up(tmp_path: Path) -> Non
         seconds=lambda words: {0: 1.0, 1: 0.5, 2: 0.5}[number_of(words)],
         ended=lambda words: TimedOut() if number_of(words) == 0 and int(words[1]) >= 2 else Exited(code=0),
     )
-    events, report = drain(Backport(session_of(tmp_path, starter, asked=asked), FITTED).events())
+    events, report = drain(
+        Backport(session_of(tmp_path, starter, custom_study=custom_study), FITTED).events()
+    )
     assert report.verdict == "whole"
     assert sum(isinstance(event, GivenUp) for event in events) == 1
     assert report.skipped == 1
@@ -261,7 +263,7 @@ def test_points_beyond_one_that_does_not_end_are_given_up(tmp_path: Path) -> Non
 
 
 def test_a_derived_metric_has_its_own_share(tmp_path: Path) -> None:
-    asked = study(
+    custom_study = study(
         benchmarks={"work": Benchmark(command="{build}/work {threads}", parameters={"threads": (1, 8)})},
         derived={
             "ratio": Derived(benchmark="work", value="wall[threads=1] / wall[threads=8]", better="higher")
@@ -271,7 +273,7 @@ def test_a_derived_metric_has_its_own_share(tmp_path: Path) -> None:
     starter = FakeStarter(
         seconds=lambda words: 1.0 if words[1] == "1" else together[number_of(words)], chance=random.Random(2)
     )
-    _, report = drain(Backport(session_of(tmp_path, starter, asked=asked), FITTED).events())
+    _, report = drain(Backport(session_of(tmp_path, starter, custom_study=custom_study), FITTED).events())
     head = report.headline
     assert head is not None
     assert head.target.text == "ratio"

@@ -21,8 +21,8 @@ def test_attempts_of_a_killed_back_port_are_removed_and_trees_for_people_are_not
     study = a_study(
         directory=str(tmp_path), source=Source(kind="directory", location=str(tmp_path / "program"))
     )
-    made = fit_patch(study, BackportRequest(onto=".", patch=PATCH), store=str(tmp_path / "store"))
-    assert isinstance(made, FittedPatch)
+    created = fit_patch(study, BackportRequest(onto=".", patch=PATCH), store=str(tmp_path / "store"))
+    assert isinstance(created, FittedPatch)
     assert [str(each.relative_to(backports)) for each in sorted(backports.rglob("f"))] == [
         "ba9876543210/tree/f"
     ]

@@ -43,13 +43,13 @@ def starter(base: float, head: float, *, noise: float = 0.01) -> FakeStarter:
 
 
 def session_of(tmp_path: Path, started: FakeStarter, **others: object) -> Session:
-    asked = others.pop("asked", None) or study()
+    custom_study = others.pop("custom_study", None) or study()
     source = others.pop("source", None) or FakeSource(2)
-    return a_session(asked, tmp_path, source=source, starter=started, **others)  # type: ignore[arg-type] # as a_session's
+    return a_session(custom_study, tmp_path, source=source, starter=started, **others)  # type: ignore[arg-type] # as a_session's
 
 
-def gate(session: Session, **asked: object) -> Gate:
-    wanted = {"choice": WALL, "fail_on": "slower", **asked}
+def gate(session: Session, **options: object) -> Gate:
+    wanted = {"choice": WALL, "fail_on": "slower", **options}
     request = replace(CompareRequest(base="r0", head="r1"), **wanted)  # type: ignore[arg-type] # as the request's
     return drain(Compare(session, request).events())[1]
 
@@ -113,7 +113,7 @@ def test_equal_builds_are_the_same_and_nothing_is_started(tmp_path: Path) -> Non
 def test_the_more_metrics_share_the_error_the_more_pairs_a_verdict_takes(tmp_path: Path) -> None:
     one = gate(session_of(tmp_path / "one", starter(1.0, 1.5, noise=0.0)))
     many = study(benchmarks={f"work{number}": Benchmark(command="{build}/work") for number in range(50)})
-    fifty = gate(session_of(tmp_path / "many", starter(1.0, 1.5, noise=0.0), asked=many))
+    fifty = gate(session_of(tmp_path / "many", starter(1.0, 1.5, noise=0.0), custom_study=many))
     first = fifty.rows[0].comparison
     assert first is not None
     assert first.confidence == 0.99
@@ -133,7 +133,7 @@ def test_a_maximum_of_pairs_that_allows_no_verdict_is_refused_with_the_reason(tm
     with pytest.raises(
         UsageError, match=r"verdicts on 50 metrics need at least 15 pairs .*, compare fewer metrics"
     ):
-        gate(session_of(tmp_path, started, asked=many), most=9)
+        gate(session_of(tmp_path, started, custom_study=many), most=9)
     assert started.started == []
     assert only(gate(session_of(tmp_path, started), most=9)).pairs == 9
 
@@ -143,7 +143,7 @@ def test_a_maximum_of_pairs_also_limits_layouts_that_are_expensive_to_link(tmp_p
     source = FakeSource(2)
     started = FakeStarter(seconds=lambda words: 1.0, noise=0.3)
     clock = itertools.count(step=1000.0)
-    session = session_of(tmp_path, started, asked=relinked, source=source, builder=FakeBuilder(source))
+    session = session_of(tmp_path, started, custom_study=relinked, source=source, builder=FakeBuilder(source))
     wanted = CompareRequest(base="r0", head="r1", choice=WALL, most=20)
     row = only(drain(Compare(session, wanted, clock=lambda: next(clock)).events())[1])
     assert row.layouts > 1
@@ -153,43 +153,45 @@ def test_a_maximum_of_pairs_also_limits_layouts_that_are_expensive_to_link(tmp_p
 
 def test_of_many_unchanged_benchmarks_none_is_called_different(tmp_path: Path) -> None:
     names = [f"work{number}" for number in range(20)]
-    asked = study(
+    custom_study = study(
         benchmarks={name: Benchmark(command=f"{{build}}/work {name}") for name in names},
         measure=MeasurePolicy(invocations=Invocations(least=3, most=20), warmups=0, precision=0.001),
     )
-    found = gate(session_of(tmp_path, starter(1.0, 1.0, noise=0.05), asked=asked))
+    found = gate(session_of(tmp_path, starter(1.0, 1.0, noise=0.05), custom_study=custom_study))
     assert len(found.rows) == 20
     assert found.exit_code == 0
 
 
 def test_a_program_that_neither_side_builds_is_refused_before_anything_is_built(tmp_path: Path) -> None:
-    asked = study(benchmarks={"work": Benchmark(command="./work {cpus}")})
+    custom_study = study(benchmarks={"work": Benchmark(command="./work {cpus}")})
     builder = FakeBuilder(FakeSource(2))
     with pytest.raises(StudyError, match=r"benchmark\.work\.command: .* did you mean \{build\}/work\?"):
-        gate(session_of(tmp_path, starter(1.0, 1.0), asked=asked, builder=builder))
+        gate(session_of(tmp_path, starter(1.0, 1.0), custom_study=custom_study, builder=builder))
     assert not builder.built_ids
 
 
 def test_a_program_that_neither_side_builds_is_a_note_if_others_are_compared(tmp_path: Path) -> None:
     works = study().benchmarks
-    asked = study(benchmarks={**works, "fixed": Benchmark(command="sort /dev/null")})
-    found = gate(session_of(tmp_path, starter(1.0, 1.0), asked=asked))
+    custom_study = study(benchmarks={**works, "fixed": Benchmark(command="sort /dev/null")})
+    found = gate(session_of(tmp_path, starter(1.0, 1.0), custom_study=custom_study))
     [note] = [each for each in found.notes if "names neither" in each]
-    assert note.startswith(f"{asked.file}:1: benchmark.fixed.command: sort /dev/null names neither")
+    assert note.startswith(f"{custom_study.file}:1: benchmark.fixed.command: sort /dev/null names neither")
 
 
 def test_the_worst_change_is_first(tmp_path: Path) -> None:
-    asked = study(benchmarks={name: Benchmark(command=f"{{build}}/work {name}") for name in ("a", "b", "c")})
+    custom_study = study(
+        benchmarks={name: Benchmark(command=f"{{build}}/work {name}") for name in ("a", "b", "c")}
+    )
     factors = {"a": 0.8, "b": 1.5, "c": 1.2}
     started = FakeStarter(seconds=lambda words: factors[words[1]] if number_of(words) else 1.0, noise=0.005)
-    found = gate(session_of(tmp_path, started, asked=asked))
+    found = gate(session_of(tmp_path, started, custom_study=custom_study))
     assert [row.metric.benchmark for row in found.rows] == ["b", "c", "a"]
     assert [row.metric.benchmark for row in found.tripped] == ["b", "c"]
 
 
 def test_every_variant_is_compared(tmp_path: Path) -> None:
     variants = {"plain": Variant(), "other": Variant(rebuild=False, run=VariantRun(env={"MODE": "other"}))}
-    found = gate(session_of(tmp_path, starter(1.0, 1.2), asked=study(variants=variants)))
+    found = gate(session_of(tmp_path, starter(1.0, 1.2), custom_study=study(variants=variants)))
     assert {row.metric.variant for row in found.rows} == {"plain", "other"}
 
 
@@ -204,10 +206,12 @@ def test_a_head_that_does_not_build_is_no_answer(tmp_path: Path) -> None:
 
 
 def test_a_benchmark_that_only_the_head_has_is_no_fault_of_it(tmp_path: Path) -> None:
-    asked = study(benchmarks={name: Benchmark(command=f"{{build}}/work {name}") for name in ("new", "old")})
+    custom_study = study(
+        benchmarks={name: Benchmark(command=f"{{build}}/work {name}") for name in ("new", "old")}
+    )
     started = starter(1.0, 1.0)
     started.ended = lambda words: Exited(code=int(words[1] == "new" and number_of(words) == 0))
-    found = gate(session_of(tmp_path, started, asked=asked))
+    found = gate(session_of(tmp_path, started, custom_study=custom_study))
     assert [each.side for each in found.failed_sides] == ["base"]
     assert (found.broken, found.exit_code) == ((), 0)
 
@@ -268,15 +272,15 @@ def test_a_budget_too_small_for_any_verdict_is_no_answer(tmp_path: Path) -> None
 
 
 def test_metrics_are_chosen_by_name_benchmark_and_point(tmp_path: Path) -> None:
-    asked = study(
+    custom_study = study(
         benchmarks={
             "one": Benchmark(command="{build}/work {size}", parameters={"size": (1, 2)}),
             "two": Benchmark(command="{build}/work 0"),
         }
     )
-    choice = choose(asked, benchmarks=(), metrics=("one.wall[size=2]", "peak_memory"))
+    choice = choose(custom_study, benchmarks=(), metrics=("one.wall[size=2]", "peak_memory"))
     started = starter(1.0, 1.0)
-    found = gate(session_of(tmp_path, started, asked=asked), choice=choice)
+    found = gate(session_of(tmp_path, started, custom_study=custom_study), choice=choice)
     names = {row.metric.name for row in found.rows}
     assert names == {
         "one.wall[size=2]",
@@ -284,15 +288,15 @@ def test_metrics_are_chosen_by_name_benchmark_and_point(tmp_path: Path) -> None:
         "one.peak_memory[size=2]",
         "two.peak_memory",
     }
-    narrow = choose(asked, benchmarks=("o*",), metrics=("wall[size=2]",))
+    narrow = choose(custom_study, benchmarks=("o*",), metrics=("wall[size=2]",))
     started = starter(1.0, 1.0)
-    found = gate(session_of(tmp_path / "narrow", started, asked=asked), choice=narrow)
+    found = gate(session_of(tmp_path / "narrow", started, custom_study=custom_study), choice=narrow)
     assert only(found).metric.name == "one.wall[size=2]"
     assert {words[1] for words in started.started} == {"2"}
 
 
 @pytest.mark.parametrize(
-    ("metrics", "benchmarks", "said"),
+    ("metrics", "benchmarks", "expected"),
     [
         (("speed",), (), "--metric speed"),
         (("wall[size=9]",), (), "--metric wall"),
@@ -301,9 +305,9 @@ def test_metrics_are_chosen_by_name_benchmark_and_point(tmp_path: Path) -> None:
     ],
 )
 def test_metrics_that_there_are_not_are_wrong_usage(
-    metrics: tuple[str, ...], benchmarks: tuple[str, ...], said: str
+    metrics: tuple[str, ...], benchmarks: tuple[str, ...], expected: str
 ) -> None:
-    with pytest.raises(UsageError, match=said.replace("[", r"\[")):
+    with pytest.raises(UsageError, match=expected.replace("[", r"\[")):
         choose(study(), metrics=metrics, benchmarks=benchmarks)
 
 
@@ -317,9 +321,9 @@ def test_more_of_a_metric_that_is_better_high_is_no_regression(tmp_path: Path) -
         def end(self, own_cpu_seconds: float) -> Conditions:
             return Conditions(cpu_hertz=2e9 if number_of(started.started[-1]) else 1e9)
 
-    asked = study(measure=MeasurePolicy(invocations=Invocations(least=3, most=30), warmups=0))
-    session = session_of(tmp_path, started, asked=asked, watcher=Frequency())
-    choice = choose(asked, benchmarks=(), metrics=("cpu_frequency",))
+    custom_study = study(measure=MeasurePolicy(invocations=Invocations(least=3, most=30), warmups=0))
+    session = session_of(tmp_path, started, custom_study=custom_study, watcher=Frequency())
+    choice = choose(custom_study, benchmarks=(), metrics=("cpu_frequency",))
     found = gate(session, choice=choice)
     assert only(found).verdict is Verdict.FASTER
     assert only(found).word == "better"
@@ -327,9 +331,9 @@ def test_more_of_a_metric_that_is_better_high_is_no_regression(tmp_path: Path) -
 
 
 def test_a_directory_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
-    asked = study(source=Source(kind="directory", location="/there"))
+    custom_study = study(source=Source(kind="directory", location="/there"))
     with pytest.raises(UsageError, match="one revision"):
-        gate(session_of(tmp_path, starter(1.0, 1.0), asked=asked))
+        gate(session_of(tmp_path, starter(1.0, 1.0), custom_study=custom_study))
 
 
 class Times(FakeStarter):
@@ -358,8 +362,10 @@ def test_of_a_benchmark_that_declares_nothing_both_times_count(
 
 def test_without_a_choice_a_benchmark_s_own_metrics_are_compared_and_what_is_derived() -> None:
     own = Benchmark(command="{build}/work", metrics={"rate": Metric(pattern="r ([0-9]+)")})
-    asked = study(benchmarks={"work": own}, derived={"double": Derived(value="rate * 2", benchmark="work")})
-    assert [target.text for target in Choice().of(asked, "work", "plain")] == ["double", "rate"]
+    custom_study = study(
+        benchmarks={"work": own}, derived={"double": Derived(value="rate * 2", benchmark="work")}
+    )
+    assert [target.text for target in Choice().of(custom_study, "work", "plain")] == ["double", "rate"]
     assert [target.text for target in Choice().of(study(), "work", "plain")] == ["wall", "cpu"]
 
 
@@ -367,6 +373,6 @@ def test_who_builds_several_at_once_is_asked_for_both_sides_of_what_is_wanted(tm
     builder = FakeBuilder(FakeSource(2), parallel_builds=2)
     variants = {"plain": Variant(), "other": Variant()}
     only_plain = Benchmark(command="{build}/work", exclude=({"variant": "other"},))
-    asked = study(variants=variants, benchmarks={"work": only_plain})
-    gate(session_of(tmp_path, starter(1.0, 1.1), asked=asked, builder=builder))
+    custom_study = study(variants=variants, benchmarks={"work": only_plain})
+    gate(session_of(tmp_path, starter(1.0, 1.1), custom_study=custom_study, builder=builder))
     assert builder.begun == ["r0", "r1"]

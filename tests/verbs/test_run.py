@@ -39,8 +39,8 @@ def steady(_: tuple[str, ...]) -> float:
 
 def test_a_coin_decides_which_subject_of_a_block_is_measured_first(tmp_path: Path) -> None:
     starter = FakeStarter(seconds=steady)
-    asked = a_study(measure=MeasurePolicy(invocations=Invocations(least=60, most=60), warmups=0))
-    drain(Run(a_session(asked, tmp_path, source=FakeSource(2), starter=starter), ALL).events())
+    custom_study = a_study(measure=MeasurePolicy(invocations=Invocations(least=60, most=60), warmups=0))
+    drain(Run(a_session(custom_study, tmp_path, source=FakeSource(2), starter=starter), ALL).events())
     order = [number_of(arguments) for arguments in starter.started]
     blocks = [tuple(order[at : at + 2]) for at in range(0, len(order), 2)]
     assert set(blocks) == {(0, 1), (1, 0)}

@@ -277,8 +277,8 @@ def test_a_removed_receiver_gets_no_message() -> None:
 def test_the_end_of_the_range_is_moved_to_the_tip(
     text: str | None, branch: str | None, wanted: str | None
 ) -> None:
-    asked = a_study(source=Source(kind="git", location="/there", range=text))
-    assert watched_range(asked, branch) == wanted
+    custom_study = a_study(source=Source(kind="git", location="/there", range=text))
+    assert watched_range(custom_study, branch) == wanted
 
 
 def test_a_range_without_an_end_takes_no_branch() -> None:
@@ -343,12 +343,12 @@ def test_a_change_among_several_new_revisions_is_found_and_its_level_is_kept(tmp
         [f"r{number}" for number in range(1, 7)],
     )
     assert [str(answer.answer.verdict) for answer in seen.answers] == ["found"]
-    [told] = branch.state.pending
-    answer = told.data["answer"]
+    [reported] = branch.state.pending
+    answer = reported.data["answer"]
     assert isinstance(answer, dict)
     assert answer["changes"][0]["revisions"] == ["r4"]  # type: ignore[index, call-overload] # plain data
-    assert told.data["better"] is False
-    assert any(f"{size} % more" in told.subject for size in (28, 29, 30, 31, 32))
+    assert reported.data["better"] is False
+    assert any(f"{size} % more" in reported.subject for size in (28, 29, 30, 31, 32))
     assert branch.state.reference == "r4"
     again = branch.look()
     assert (len(again.fresh), again.answers, len(branch.state.reported)) == (2, (), 1)

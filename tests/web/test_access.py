@@ -80,9 +80,9 @@ def test_a_permalink_leads_to_itself_through_the_door(fresh: Client) -> None:
     path = "/s/alpha/revisions/%2312"
     for whole in (f"{path}?x=%26", "/s/alpha/history?metric=bench-00-seconds&first=3&last=9", path):
         door = fresh.get(whole).headers["location"]
-        asked = re.search(r'name="next" value="([^"]*)"', fresh.get(door).text)
-        assert asked is not None
-        assert html.unescape(asked[1]) == whole
+        requested = re.search(r'name="next" value="([^"]*)"', fresh.get(door).text)
+        assert requested is not None
+        assert html.unescape(requested[1]) == whole
     answer = enter(fresh, READ, f"{path}?x=%26")
     assert answer.headers["location"] == f"{path}?x=%26"
 
@@ -118,8 +118,8 @@ def test_a_reader_cannot_write(fresh: Client) -> None:
     page = fresh.page("/s/alpha/regressions")
     key = WORSE.findall(page.text)[0]
     assert "Change the status or add a note" not in page.text
-    told = {"form_token": form_token(page.text), "status": "fixed", "text": "no"}
-    assert fresh.post(f"/s/alpha/regressions/{key}", data=told).status_code == 403
+    form = {"form_token": form_token(page.text), "status": "fixed", "text": "no"}
+    assert fresh.post(f"/s/alpha/regressions/{key}", data=form).status_code == 403
     note = {"status": "fixed"}
     bearer = {"Authorization": f"Bearer {READ}"}
     assert (
@@ -198,7 +198,7 @@ def test_a_cookie_is_read_in_linear_time_and_only_in_its_form(fresh: Client) -> 
 
 def test_who_is_known_is_not_held_up_by_others_behind_the_same_proxy(fresh: Client) -> None:
     enter(fresh, READ)
-    fresh.guard.pace = RateLimit(burst=3.0, each_second=1e-6)
+    fresh.guard.rate_limit = RateLimit(burst=3.0, each_second=1e-6)
     stranger = {"Cookie": f"{COOKIE}=nobody"}
     assert [fresh.get("/login", headers=stranger).status_code for _ in range(4)] == [200] * 3 + [429]
     assert fresh.get("/login").status_code == 200

@@ -44,14 +44,14 @@ def test_the_document_is_an_openapi_document(document: dict[str, Any]) -> None:
 
 
 def test_the_document_names_exactly_the_routes(document: dict[str, Any]) -> None:
-    told = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
+    reported = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
     there = {
         (plain_path(route.path), method)
         for route in API
         for method in (route.methods or ())
         if method != "HEAD"  # it comes with GET
     }
-    assert told == there
+    assert reported == there
 
 
 def test_each_answer_has_the_documented_form(
@@ -99,13 +99,13 @@ def test_a_note_is_kept_and_told(client: Client, document: dict[str, Any]) -> No
     answer = client.post(address, json={"status": "fixed", "text": "since the table"})
     assert answer.status_code == 201
     jsonschema.validate(answer.json(), document["components"]["schemas"]["Note"])
-    told = next(each for each in client.get("/api/studies/alpha/regressions").json() if each["id"] == key)
-    assert (told["status"], told["notes"][-1]["text"]) == ("fixed", "since the table")
+    data = next(each for each in client.get("/api/studies/alpha/regressions").json() if each["id"] == key)
+    assert (data["status"], data["notes"][-1]["text"]) == ("fixed", "since the table")
 
 
 @pytest.mark.parametrize(
-    "said", [{"status": "gone"}, {"text": "x"}, {"status": "new", "more": "x"}, {"status": 3}, [], "new"]
+    "expected", [{"status": "gone"}, {"text": "x"}, {"status": "new", "more": "x"}, {"status": 3}, [], "new"]
 )
-def test_a_note_that_says_nothing_known_is_refused(client: Client, said: object) -> None:
+def test_a_note_that_says_nothing_known_is_refused(client: Client, expected: object) -> None:
     key = client.page("/api/studies/alpha/regressions").json()[0]["id"]
-    assert client.post(f"/api/studies/alpha/regressions/{key}/notes", json=said).status_code == 422
+    assert client.post(f"/api/studies/alpha/regressions/{key}/notes", json=expected).status_code == 422

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.web.serving import serving
-from tests.browsing import PATIENCE_MS, Scheme, visiting
+from tests.browsing import TIMEOUT_MS, Scheme, open_page
 from tests.web.studies import Hostile
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def read(page: Page, address: str) -> None:
 
 def until(page: Page, expression: str) -> str:
     """Wait until something is so, and give it: the page's policy forbids the waiting that Playwright has."""
-    over = time.monotonic() + PATIENCE_MS / 1e3
+    over = time.monotonic() + TIMEOUT_MS / 1e3
     while not (found := page.evaluate(expression)):
         assert time.monotonic() < over, expression
         page.wait_for_timeout(50)
@@ -97,7 +97,7 @@ def pages(hostile: Hostile) -> dict[str, bool]:
 def test_every_page_is_drawn_and_runs_nothing_else(
     hostile: Hostile, address: str, browser: Browser, width: int, scheme: Scheme
 ) -> None:
-    with visiting(browser, address, *LOCAL, width=width, scheme=scheme) as page:
+    with open_page(browser, address, *LOCAL, width=width, scheme=scheme) as page:
         for path, drawn in pages(hostile).items():
             read(page, address + path)
             charts = page.query_selector_all("[data-spec]")
@@ -112,7 +112,7 @@ def test_every_page_is_drawn_and_runs_nothing_else(
 
 
 def test_a_history_is_looked_at_closely_and_its_address_stays(address: str, browser: Browser) -> None:
-    with visiting(browser, address, *LOCAL) as page:
+    with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/history")
         page.wait_for_selector("svg.marks path")
         page.get_by_role("link", name="zoom in").click()
@@ -133,7 +133,7 @@ def test_a_history_is_looked_at_closely_and_its_address_stays(address: str, brow
 
 
 def test_the_value_under_the_pointer_is_shown(address: str, browser: Browser) -> None:
-    with visiting(browser, address, *LOCAL) as page:
+    with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/history")
         page.wait_for_selector("svg.marks path")
         page.locator("svg .mark-symbol path").first.hover(force=True)
@@ -143,7 +143,7 @@ def test_the_value_under_the_pointer_is_shown(address: str, browser: Browser) ->
 
 
 def test_pages_are_read_with_the_keyboard(address: str, browser: Browser) -> None:
-    with visiting(browser, address, *LOCAL) as page:
+    with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/regressions")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
@@ -157,7 +157,7 @@ def test_pages_are_read_with_the_keyboard(address: str, browser: Browser) -> Non
 
 
 def test_a_person_says_what_becomes_of_a_regression(address: str, browser: Browser) -> None:
-    with visiting(browser, address, *LOCAL) as page:
+    with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/beta/regressions")
         article = page.locator("article").first
         article.locator("summary").click()
@@ -171,7 +171,7 @@ def test_a_person_says_what_becomes_of_a_regression(address: str, browser: Brows
 
 
 def test_pages_say_the_same_without_a_script(hostile: Hostile, address: str, browser: Browser) -> None:
-    with visiting(browser, address, *LOCAL, scripts=False) as page:
+    with open_page(browser, address, *LOCAL, scripts=False) as page:
         for path in pages(hostile):
             read(page, address + path)
             assert page.locator("h1").inner_text()
@@ -180,7 +180,7 @@ def test_pages_say_the_same_without_a_script(hostile: Hostile, address: str, bro
 
 
 def test_a_link_elsewhere_ends_no_visit(address: str, browser: Browser) -> None:
-    with visiting(browser, address, *LOCAL) as page:
+    with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/beta/regressions")
         [before] = page.context.cookies()
         page.goto(f"data:text/html,<a href='{address}/s/beta/regressions'>a permalink</a>")
@@ -191,7 +191,7 @@ def test_a_link_elsewhere_ends_no_visit(address: str, browser: Browser) -> None:
 
 
 def test_a_page_that_nobody_looks_at_lets_go_of_its_connection(address: str, browser: Browser) -> None:
-    with visiting(browser, address, *LOCAL) as page:
+    with open_page(browser, address, *LOCAL) as page:
         with page.expect_response("**/events"):
             read(page, f"{address}/s/beta")
         with page.expect_event("requestfailed", lambda request: request.url.endswith("/events")):
@@ -215,7 +215,7 @@ def observe(page: Page, *, away: bool) -> None:
 def test_a_stopped_server_is_reported(hostile: Hostile, browser: Browser) -> None:
     with browser.new_context() as context:
         page = context.new_page()
-        page.set_default_timeout(PATIENCE_MS)
+        page.set_default_timeout(TIMEOUT_MS)
         with serving(hostile.root) as served:
             read(page, f"{served.address}/s/beta")
             assert not page.locator("#lost").is_visible()
@@ -227,7 +227,7 @@ def test_a_run_is_watched_as_it_goes(tmp_path: Path, browser: Browser) -> None:
     (root / "tree").mkdir(parents=True)
     (root / "tree" / "wait.sh").write_text(WAIT.format(root=root))
     (root / "perftrail.toml").write_text(LIVE)
-    with serving(root) as served, visiting(browser, served.address, *LOCAL) as page:
+    with serving(root) as served, open_page(browser, served.address, *LOCAL) as page:
         read(page, f"{served.address}/s/waiting")
         assert "No samples yet" in page.inner_text("h1")
         assert page.locator(".dot.on").count() == 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perftrail.web import api, guard, pages
-from perftrail.web.access import Access, Visits
+from perftrail.web.access import Access, LoginSessions
 from perftrail.web.guard import Guard
 from tests.web.conftest import served
 from tests.web.studies import Hostile
@@ -66,7 +66,7 @@ def test_an_address_has_a_limited_number_of_unfinished_requests(monkeypatch: pyt
             await finish.wait()
             await send({"type": "http.response.start", "status": 200, "headers": []})
 
-        guarded = Guard(app, access=access, visits=Visits())
+        guarded = Guard(app, access=access, login_sessions=LoginSessions())
         found: Counter[str] = Counter()
 
         async def ask(peer: str, forwarded: str) -> None:

@@ -61,9 +61,9 @@ def test_charts_are_given_to_the_script(client: Client) -> None:
     addresses = re.findall(r'data-spec="([^"]+)"', text)
     assert len(addresses) >= 2
     for address in addresses:
-        told = client.get(address).json()
-        assert told["spec"]["layer"]
-        assert told["looks"]["dark"] != told["looks"]["light"]
+        data = client.get(address).json()
+        assert data["spec"]["layer"]
+        assert data["looks"]["dark"] != data["looks"]["light"]
 
 
 def test_a_history_is_looked_at_from_all_of_it_to_one_revision(client: Client) -> None:
@@ -79,9 +79,9 @@ def test_a_history_is_looked_at_from_all_of_it_to_one_revision(client: Client) -
     assert series["encoding"]["x"]["scale"]["domain"] == [9.5, 19.5]
 
 
-@pytest.mark.parametrize("asked", ["first=-1", "first=x", "last=1e9", "first=" + "9" * 30, "metric=none"])
-def test_a_part_that_makes_no_sense_is_refused_and_no_error_of_ours(client: Client, asked: str) -> None:
-    assert client.get(f"/s/alpha/history?{asked}").status_code in (400, 404)
+@pytest.mark.parametrize("requested", ["first=-1", "first=x", "last=1e9", "first=" + "9" * 30, "metric=none"])
+def test_a_part_that_makes_no_sense_is_refused_and_no_error_of_ours(client: Client, requested: str) -> None:
+    assert client.get(f"/s/alpha/history?{requested}").status_code in (400, 404)
 
 
 def test_a_part_beyond_the_end_is_the_end(client: Client) -> None:
@@ -98,7 +98,7 @@ def test_subjects_are_compared_whatever_they_are(client: Client, hostile: Hostil
 
 
 @pytest.mark.parametrize(
-    ("asked", "first", "second"),
+    ("requested", "first", "second"),
     [
         ("", (-1, "plain"), (-1, "fast")),
         ("a=%231&b=%232", (1, "plain"), (2, "plain")),
@@ -108,14 +108,14 @@ def test_subjects_are_compared_whatever_they_are(client: Client, hostile: Hostil
     ],
 )
 def test_revisions_are_compared_in_the_same_variant_unless_others_are_named(
-    hostile: Hostile, asked: str, first: tuple[int, str], second: tuple[int, str]
+    hostile: Hostile, requested: str, first: tuple[int, str], second: tuple[int, str]
 ) -> None:
     snapshot = take_snapshot(str(hostile.root / "beta" / "perftrail.toml"), store=None)
     view = snapshot.report_data.view
     [plain] = view.study.variants.values()
     study = replace(view.study, variants={"plain": plain, "fast": plain})
     data = replace(snapshot.report_data, view=replace(view, study=study))
-    request = Request({"type": "http", "query_string": asked.encode(), "headers": []})
+    request = Request({"type": "http", "query_string": requested.encode(), "headers": []})
     found = requested_subjects(request, replace(snapshot, report_data=data))
     assert found == tuple(
         Subject(revision=data.measured[index], variant=variant) for index, variant in (first, second)
@@ -174,13 +174,13 @@ def test_regressions_come_newest_first_and_people_say_what_becomes_of_them(clien
         assert client.get(html.unescape(found[1])).status_code == 200
     positions = [each["position"] for each in client.get("/api/studies/alpha/regressions").json()]
     assert positions == sorted(positions, reverse=True)
-    said = {
+    reported = {
         "form_token": form_token(page.text),
         "status": "acknowledged",
         "text": "It is\r\nthe table.",
         "author": "Ann",
     }
-    answer = client.post(f"/s/alpha/regressions/{keys[0]}", data=said)
+    answer = client.post(f"/s/alpha/regressions/{keys[0]}", data=reported)
     assert (answer.status_code, answer.headers["location"]) == (303, f"/s/alpha/regressions#{keys[0]}")
     after = client.page("/s/alpha/regressions?status=acknowledged").text
     assert WORSE.findall(after) == [keys[0]]
@@ -227,7 +227,7 @@ def test_no_browser_shows_a_page_with_an_older_script(client: Client) -> None:
 def test_a_study_that_can_be_read_no_more_is_shown_as_it_was_and_says_so(
     hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("SHORTEST_PAUSE_SECONDS", "PAUSE_FACTOR", "TROUBLE_SECONDS", "LOOK_SECONDS"):
+    for name in ("SHORTEST_PAUSE_SECONDS", "PAUSE_FACTOR", "TROUBLE_SECONDS", "CHECK_SECONDS"):
         monkeypatch.setattr(f"perftrail.web.studies.{name}", 0.1)
     shutil.copytree(hostile.root / "beta", tmp_path / "beta")
     file = tmp_path / "beta" / "perftrail.toml"
@@ -240,7 +240,7 @@ def test_a_study_that_can_be_read_no_more_is_shown_as_it_was_and_says_so(
         page = until_page(
             client,
             "/s/beta",
-            said="perftrail can no longer read the study. This page shows its last state.",
+            expected="perftrail can no longer read the study. This page shows its last state.",
         )
         assert "&lt;b&gt;" in page
         assert "Content of the store" in page
@@ -248,11 +248,11 @@ def test_a_study_that_can_be_read_no_more_is_shown_as_it_was_and_says_so(
         until_page(client, "/s/beta", unsaid="can no longer read the study")
 
 
-def until_page(client: Client, path: str, *, said: str = "", unsaid: str = "\0") -> str:
+def until_page(client: Client, path: str, *, expected: str = "", unsaid: str = "\0") -> str:
     over = time.monotonic() + 20.0
     while True:
         text = str(client.page(path).text)
-        if said in text and unsaid not in text:
+        if expected in text and unsaid not in text:
             return text
         assert time.monotonic() < over, text
         time.sleep(0.05)

@@ -51,25 +51,25 @@ def addresses(hostile: Hostile) -> list[str]:
 def test_another_sites_form_is_refused(client: Client, headers: dict[str, str]) -> None:
     page = client.page("/s/alpha/regressions")
     key = WORSE.findall(page.text)[0]
-    told = {"form_token": form_token(page.text), "status": "fixed"}
-    assert client.post(f"/s/alpha/regressions/{key}", data=told, headers=headers).status_code == 403
+    form = {"form_token": form_token(page.text), "status": "fixed"}
+    assert client.post(f"/s/alpha/regressions/{key}", data=form, headers=headers).status_code == 403
     own = {"Origin": HERE, "Sec-Fetch-Site": "same-origin"}
-    assert client.post(f"/s/alpha/regressions/{key}", data=told, headers=own).status_code == 303
+    assert client.post(f"/s/alpha/regressions/{key}", data=form, headers=own).status_code == 303
 
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "\u00fc"])
 def test_a_form_without_its_visits_token_is_refused(client: Client, token: str) -> None:
     key = WORSE.findall(client.page("/s/alpha/regressions").text)[0]
-    told = {"form_token": token, "status": "fixed"}
-    assert client.post(f"/s/alpha/regressions/{key}", data=told).status_code == 403
+    form = {"form_token": token, "status": "fixed"}
+    assert client.post(f"/s/alpha/regressions/{key}", data=form).status_code == 403
 
 
 def test_a_form_of_another_visit_is_refused(client: Client) -> None:
     page = client.page("/s/alpha/regressions")
-    told = {"form_token": form_token(page.text), "status": "fixed"}
+    form = {"form_token": form_token(page.text), "status": "fixed"}
     other = {"Cookie": f"{COOKIE}=somebody-else"}
     address = f"/s/alpha/regressions/{WORSE.findall(page.text)[0]}"
-    assert client.post(address, data=told, headers=other).status_code == 403
+    assert client.post(address, data=form, headers=other).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_every_answer_keeps_browsers_strict(client: Client, guarded: Client, hos
 def test_no_script_gets_through_any_field(client: Client, hostile: Hostile) -> None:
     page = client.page("/s/alpha/regressions")
     key = WORSE.findall(page.text)[0]
-    told = {"form_token": form_token(page.text), "status": "new", "text": SCRIPT, "author": SCRIPT[:80]}
-    assert client.post(f"/s/alpha/regressions/{key}", data=told).status_code == 303
+    form = {"form_token": form_token(page.text), "status": "new", "text": SCRIPT, "author": SCRIPT[:80]}
+    assert client.post(f"/s/alpha/regressions/{key}", data=form).status_code == 303
     seen = 0
     for path in addresses(hostile):
         text = client.page(path).text
@@ -256,22 +256,22 @@ def test_what_is_too_large_is_not_taken(client: Client) -> None:
 def test_a_long_note_is_not_kept(client: Client) -> None:
     page = client.page("/s/alpha/regressions")
     key = WORSE.findall(page.text)[0]
-    told = {"form_token": form_token(page.text), "status": "new", "text": "x" * 2001}
-    assert client.post(f"/s/alpha/regressions/{key}", data=told).status_code == 422
+    form = {"form_token": form_token(page.text), "status": "new", "text": "x" * 2001}
+    assert client.post(f"/s/alpha/regressions/{key}", data=form).status_code == 422
     assert client.get(f"/s/alpha/compare?a={'x' * 300}").status_code == 400
 
 
 def test_clients_that_ask_too_often_must_wait(hostile: Hostile) -> None:
     with served(hostile.root) as client:
-        client.guard.pace = RateLimit(burst=5.0, each_second=0.01)
+        client.guard.rate_limit = RateLimit(burst=5.0, each_second=0.01)
         codes = [client.get("/static/app.css").status_code for _ in range(8)]
     assert codes == [200] * 5 + [429] * 3
 
 
 def test_a_bucket_fills_again_and_no_crowd_is_remembered() -> None:
-    pace = RateLimit(burst=1.0, each_second=1.0)
-    assert [pace.allows("one"), pace.allows("one")] == [True, False]
-    while not pace.allows("one"):
+    rate_limit = RateLimit(burst=1.0, each_second=1.0)
+    assert [rate_limit.allows("one"), rate_limit.allows("one")] == [True, False]
+    while not rate_limit.allows("one"):
         time.sleep(0.05)
     slow = RateLimit(burst=1.0, each_second=1e-6)
     assert [slow.allows("one"), slow.allows("one"), slow.allows("other")] == [True, False, True]

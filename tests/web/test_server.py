@@ -127,11 +127,11 @@ def test_slow_clients_delay_no_other_client(port: int) -> None:
 
 def test_clients_that_read_no_answer_occupy_no_connection(here: Listening) -> None:
     until(lambda: here.connections() == 0)
-    asked = b"GET /static/vega.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    requested = b"GET /static/vega.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
     deaf = [socket.create_connection(("127.0.0.1", here.port)) for _ in range(3)]
     try:
         for each in deaf:
-            each.sendall(asked * 20)
+            each.sendall(requested * 20)
         until(lambda: here.connections() == 3)
         until(lambda: here.connections() == 0)
     finally:
@@ -145,14 +145,14 @@ def test_a_browser_that_goes_leaves_no_work_behind(here: Listening) -> None:
     until(lambda: "refresh" not in httpx.get(address).headers)
     with socket.create_connection(("127.0.0.1", here.port), timeout=20.0) as browser:
         browser.sendall(b"GET /s/alpha/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        told = b""
-        while b"event: live" not in told:
-            told += (more := browser.recv(10_000))
-            assert more, told
-        assert b"x-accel-buffering: no" in told
-        assert b"no-transform" in told
+        reported = b""
+        while b"event: live" not in reported:
+            reported += (more := browser.recv(10_000))
+            assert more, reported
+        assert b"x-accel-buffering: no" in reported
+        assert b"no-transform" in reported
         assert served_study.watchers == 1
-    until(lambda: served_study.watchers == 0 and served_study._look_task is None)
+    until(lambda: served_study.watchers == 0 and served_study._check_task is None)
 
 
 def test_who_asks_only_for_the_head_of_what_has_no_end_is_answered(port: int) -> None:
@@ -163,7 +163,7 @@ def test_who_asks_only_for_the_head_of_what_has_no_end_is_answered(port: int) ->
 def test_a_stream_ends_with_the_visit_that_began_it(
     hostile: Hostile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perftrail.web.studies.KEEP_SECONDS", 0.1)
+    monkeypatch.setattr("perftrail.web.studies.HEARTBEAT_SECONDS", 0.1)
     token = "r" * 24
     with (
         listening(hostile.root, Access(tokens=Tokens({token: "read"}))) as here,
@@ -196,9 +196,9 @@ def test_it_says_where_it_is_and_ends_when_interrupted(hostile: Hostile) -> None
         assert "alpha, beta" in line
         assert httpx.get(address, timeout=60).status_code == 200
         server.send_signal(2)
-        _, said = server.communicate(timeout=20)
+        _, output = server.communicate(timeout=20)
     assert server.returncode in (0, 130)
-    assert "Traceback" not in said
+    assert "Traceback" not in output
 
 
 def test_another_name_may_be_allowed_as_browsers_show_it(hostile: Hostile) -> None:

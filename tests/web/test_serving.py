@@ -91,9 +91,9 @@ def test_neighbours_are_together_and_nothing_is_hidden(
     st.sampled_from([0.25, 4.0]),
 )
 def test_a_part_that_is_moved_or_scaled_stays_in_the_history(
-    asked: tuple[int, int, int], share: float, factor: float
+    requested: tuple[int, int, int], share: float, factor: float
 ) -> None:
-    length, one, other = asked
+    length, one, other = requested
     part = Part(first=min(one, other), last=max(one, other), length=length)
     for each in (part.moved(share), part.scaled(factor)):
         assert 0 <= each.first <= each.last < length

@@ -25,8 +25,8 @@ def test_a_study_whose_results_a_server_keeps_is_shown_alike(hostile: Hostile, p
             ):
                 assert client.page(f"/s/alpha{path}").status_code == 200
             first, *_ = client.page("/api/studies/alpha/regressions").json()
-            told = client.post(
+            reported = client.post(
                 f"/api/studies/alpha/regressions/{first['id']}/notes", json={"status": "fixed"}
             )
-            assert told.status_code == 201
+            assert reported.status_code == 201
             assert client.get("/api/studies/alpha/regressions").json()[0]["status"] == "fixed"

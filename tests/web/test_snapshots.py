@@ -45,7 +45,7 @@ def test_what_is_new_is_shown_and_the_picture_before_it_is_gone_without_the_coll
 ) -> None:
     monkeypatch.setattr(module, "SHORTEST_PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(module, "PAUSE_FACTOR", 0.0)
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.0)
     study = tmp_path / "beta"
     shutil.copytree(hostile.root / "beta", study)
 
@@ -77,7 +77,7 @@ def test_what_is_new_is_shown_and_the_picture_before_it_is_gone_without_the_coll
 def test_a_damaged_store_is_read_again_only_after_a_growing_pause_and_its_error_stays(
     hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, seconds in (("SHORTEST_PAUSE_SECONDS", 0.0), ("PAUSE_FACTOR", 0.0), ("LOOK_SECONDS", 0.0)):
+    for name, seconds in (("SHORTEST_PAUSE_SECONDS", 0.0), ("PAUSE_FACTOR", 0.0), ("CHECK_SECONDS", 0.0)):
         monkeypatch.setattr(module, name, seconds)
     study = tmp_path / "beta"
     shutil.copytree(hostile.root / "beta", study)

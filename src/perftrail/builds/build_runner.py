@@ -301,7 +301,7 @@ class BuildRunner:
         own = (workspace.home, benchmark_source_trees(workspace.home)) if is_benchmark_build else ()
         directories = (tree, build_source_trees(tree), *own, workspace.temporary)
         writable = [str(each) for each in directories if each.is_dir() and not each.is_symlink()]
-        return self._isolation.around("build", writable)
+        return self._isolation.sandboxed("build", writable)
 
     @property
     def caches(self) -> Caches:

@@ -231,8 +231,8 @@ class JobResult:
     messages: tuple[str, ...] = ()
 
 
-class _Distrust(Exception):
-    """Trees of a recipe must not be reused; the text says why."""
+class _ReuseStopped(Exception):
+    """Trees of a recipe must not be reused any more, for the reason in the text."""
 
     def __init__(self, why: str, result: JobResult) -> None:
         super().__init__(why)
@@ -248,22 +248,22 @@ class ReusedTrees:
         self._home = builds / "worktrees"
         self._last: dict[Path, Job] = {}
 
-    def distrusted(self, recipe: str) -> str:
+    def why_not_reused(self, recipe: str) -> str:
         """Return why a recipe's trees are not reused any more; empty while they are."""
-        path = self._distrust(recipe)
+        path = self._reuse_stopped_file(recipe)
         return path.read_text("utf-8", errors="replace").strip() if path.is_file() else ""
 
     def build(self, job: Job, home: Path) -> JobResult:
         """Build a subject, with its outputs at ``home/tree``."""
-        if self.distrusted(job.recipe):
+        if self.why_not_reused(job.recipe):
             return JobResult(outcome=None)
         log = Log(path=job.log)
         with self._tree(job) as workspace:
             try:
                 return JobResult(outcome=self._build_in_tree(job, workspace, home, log))
-            except _Distrust as distrust:
-                self._stop_reuse(job, workspace, str(distrust), log)
-                return replace(distrust.result, messages=(_reuse_stopped(str(distrust)),))
+            except _ReuseStopped as stopped:
+                self._stop_reuse(job, workspace, str(stopped), log)
+                return replace(stopped.result, messages=(_reuse_stopped(str(stopped)),))
 
     @contextmanager
     def objects(self, job: Job, *, artefact: str) -> Iterator[Workspace | Failure]:
@@ -281,7 +281,7 @@ class ReusedTrees:
             state = read_state(workspace.marker)
             with working_copy(workspace.home):
                 content: Content | Failure | None = None
-                if state.usable and not self.distrusted(job.recipe):
+                if state.usable and not self.why_not_reused(job.recipe):
                     update_tree(workspace.home / "tree", fresh, before=state.files, now=listing(fresh))
                     content = _attempt(job, workspace, log)
                 if content is None or isinstance(content, Failure) or _artefact(content, job) != artefact:
@@ -299,14 +299,14 @@ class ReusedTrees:
             with try_exclusive_lock(self._lock(home)) as free:
                 if free:
                     stale += self._compare_last_build(checked, _workspace(home, checked))
-        why = {self.distrusted(job.recipe) for job in last.values()} if stale else set()
+        why = {self.why_not_reused(job.recipe) for job in last.values()} if stale else set()
         return JobResult(
             outcome=None, stale=tuple(stale), messages=tuple(map(_reuse_stopped, sorted(why - {""})))
         )
 
     def check_build(self, job: Job) -> JobResult:
         """Compare a build with a clean one, unless that was done; a difference invalidates all incremental builds."""
-        if not (self._builds / job.key / UNCHECKED).is_file() or self.distrusted(job.recipe):
+        if not (self._builds / job.key / UNCHECKED).is_file() or self.why_not_reused(job.recipe):
             return JobResult(outcome=None)
         checked = replace(job, log=job.log.with_suffix(".check.log"))
         with self._tree(checked) as workspace:
@@ -364,10 +364,12 @@ class ReusedTrees:
         if isinstance(content, Failure):
             return content
         if content.names_build:
-            raise _Distrust("the outputs contain the name of their build directory", JobResult(outcome=None))
+            raise _ReuseStopped(
+                "the outputs contain the name of their build directory", JobResult(outcome=None)
+            )
         write_state(workspace.marker, replace(state, usable=True, files=now))
         self._last[workspace.home] = job
-        name = self._keep(content, tree, home, digits=len(job.key))
+        name = self._store_outputs(content, tree, home, digits=len(job.key))
         if unchecked:
             (home / UNCHECKED).write_text(job.recipe)
         return name
@@ -375,17 +377,17 @@ class ReusedTrees:
     def _compare_new_build(
         self, job: Job, workspace: Workspace, home: Path, log: Log, *, state: TreeState, found: Content
     ) -> Content:
-        """Build again in a clean tree at the same path. Raises `_Distrust` if the result differs."""
+        """Build again in a clean tree at the same path. Raises `_ReuseStopped` if the result differs."""
         clean = _clean(job, workspace, log)
         why = _difference(found, clean)
         if isinstance(clean, Failure):
-            raise _Distrust(why, JobResult(outcome=clean, stale=state.unchecked))
+            raise _ReuseStopped(why, JobResult(outcome=clean, stale=state.unchecked))
         if not why:
             log.note("# checked: equal to the clean build")
             return clean
         tree = workspace.home / "tree"
-        outcome = None if clean.names_build else self._keep(clean, tree, home, digits=len(job.key))
-        raise _Distrust(why, JobResult(outcome=outcome, stale=state.unchecked))
+        outcome = None if clean.names_build else self._store_outputs(clean, tree, home, digits=len(job.key))
+        raise _ReuseStopped(why, JobResult(outcome=outcome, stale=state.unchecked))
 
     def _compare_last_build(self, job: Job, workspace: Workspace) -> tuple[str, ...]:
         """Compare the last build of a tree with a clean one; return the builds that may be wrong."""
@@ -408,11 +410,11 @@ class ReusedTrees:
 
     def _stop_reuse(self, job: Job, workspace: Workspace, why: str, log: Log) -> None:
         log.note(f"[{why}; from now on, perftrail builds each revision in a clean tree]")
-        self._distrust(job.recipe).write_text(why, encoding="utf-8")
+        self._reuse_stopped_file(job.recipe).write_text(why, encoding="utf-8")
         for path in (workspace.home / "tree", workspace.home / "incoming"):
             remove_tree(path)
 
-    def _keep(self, content: Content, tree: Path, home: Path, *, digits: int) -> str:
+    def _store_outputs(self, content: Content, tree: Path, home: Path, *, digits: int) -> str:
         """Copy outputs to the directory of their digest, unless it exists; link the subject to it."""
         name = content.digest[:digits]
         stored = self._builds / "artefacts" / name
@@ -446,7 +448,7 @@ class ReusedTrees:
     def _lock(self, home: Path) -> Path:
         return self._builds / "locks" / f"{home.name}.lock"
 
-    def _distrust(self, recipe: str) -> Path:
+    def _reuse_stopped_file(self, recipe: str) -> Path:
         return self._home / f"{recipe}.distrusted"
 
 

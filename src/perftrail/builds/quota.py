@@ -70,7 +70,7 @@ class Shrunk:
         return self.in_use_bytes > self.budget_bytes
 
 
-def worth(item: RemovableBuild, *, now: float) -> float:
+def retention_value(item: RemovableBuild, *, now: float) -> float:
     """Return the value of an item: seconds to build it × probability of use / bytes."""
     idle = max(0.0, now - item.last_used)
     return item.seconds * math.exp2(-idle / HALF_LIFE_SECONDS) / max(1.0, item.bytes)
@@ -83,7 +83,7 @@ def items_to_remove(
     everything = list(items)
     over = sum(each.bytes for each in everything) - budget_bytes
     chosen: list[RemovableBuild] = []
-    for item in sorted(everything, key=lambda each: worth(each, now=now)):
+    for item in sorted(everything, key=lambda each: retention_value(each, now=now)):
         if over <= 0:
             break
         if not item.in_use:

@@ -263,9 +263,9 @@ class StoppableIsolation:
         self._stop = stop
 
     @contextmanager
-    def around(self, phase: Phase, writable: Sequence[str]) -> Iterator[Starter]:
+    def sandboxed(self, phase: Phase, writable: Sequence[str]) -> Iterator[Starter]:
         """Yield a starter in a sandbox, as in `ports.Isolation`."""
-        with self._isolation.around(phase, writable) as starter:
+        with self._isolation.sandboxed(phase, writable) as starter:
             yield Stoppable(starter, self._stop)
 
     def visible_settings(self, phase: Phase) -> Sequence[object]:

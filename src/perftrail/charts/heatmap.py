@@ -76,9 +76,9 @@ def heat(cells: Sequence[Cell], *, reference: str, name: str, omitted_rows: int 
     )
     return Chart(
         name=name,
-        title=f"Every benchmark, times {reference}",
+        title=f"Every benchmark relative to {reference}",
         caption=(
-            f"Times {reference}: blue is less, red is more, full colour from half or twice on. Pale is the same. "
+            f"Ratios to {reference}: blue is less, red is more, with full colour at half or twice. Pale is the same. "
             f"Cells without colour and with a question mark have no clear difference.{omitted}"
         ),
         spec=drawing(_layers(known, missing, encoding), height=STEP * len(rows)),

@@ -91,7 +91,7 @@ PREFIX = "perftrail-bench-"
 SANDBOXES = "sandboxes"
 
 
-def remove_left_over_of_workers(directory: Path) -> None:
+def remove_leftovers_of_workers(directory: Path) -> None:
     """Remove the temporary files of killed workers in a worker's directory."""
     remove_left_over(PREFIX, below=directory)
     if (directory / SANDBOXES).is_dir():
@@ -387,7 +387,7 @@ def work(
     remove_leftovers()
     own = Path(directory) if directory else user_cache() / "worker"
     _prepare_directory(own)
-    remove_left_over_of_workers(own)
+    remove_leftovers_of_workers(own)
     name = socket.gethostname() if machine is None else machine
     here = read_machine(name=name)
     options = WorkerOptions(

@@ -224,7 +224,7 @@ class InsideMerge:
 
     `revisions` are those of the branch that was searched, its base first. `change` is the change found in it.
     Both are empty if the change has another origin. `confidence` is the probability of `origin`. `reason`
-    says in plain words why the search ended. `inside` is the next search if the culprit is itself a merge.
+    states why the search ended. `inside` is the next search if the culprit is itself a merge.
     """
 
     merge: Merge

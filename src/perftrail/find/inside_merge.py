@@ -11,8 +11,8 @@ from perftrail.find.loop import BUILD_STAGES, Loop
 from perftrail.find.sampler import Sampler
 from perftrail.model.build import Failure
 from perftrail.model.target import Working
-from perftrail.search import AllSettled, Built, Costs, Kind, MergeSearch, Origin, Settled, Visit
-from perftrail.search.merges import COMBINED, MOVED
+from perftrail.search import AllSettled, BatchRequest, Built, Costs, Kind, MergeSearch, Origin, Settled
+from perftrail.search.merges import COMBINED, TRUNK_CHANGED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -180,7 +180,7 @@ class InsideMerges:
         return search
 
     def _left(self, *, builds: int, invocations: int) -> Callable[[Budget], Budget]:
-        """Return a function from a budget to its rest, plus what the search counts for known results."""
+        """Return a function from a budget to the budget left, to which the work of known results is added."""
         tried, ran, seconds = len(self._ledger.attempted), len(self._ledger.invocations), self._ledger.seconds
 
         def left(budget: Budget) -> Budget:
@@ -219,11 +219,11 @@ class _OneMetricMerge:
     def allow(self, budget: Budget) -> None:
         self.merge.allow(self._left(budget))
 
-    def ask(self) -> Visit | AllSettled:
+    def ask(self) -> BatchRequest | AllSettled:
         action = self.merge.ask()
         if isinstance(action, Settled):
             return AllSettled(answers={self._name: action.answer})
-        return Visit(names=(self._name,), measure=action)
+        return BatchRequest(names=(self._name,), measure=action)
 
     def builds_ahead(self, _begun: Collection[int], _count: int) -> tuple[int, ...]:
         return ()
@@ -241,8 +241,8 @@ def _positions_of(merge: Merge, first: Revision, last: Revision) -> _BranchPosit
         if branch.base is None or branch.base.id == first.id:
             absent.append(len(revisions))
         revisions += [branch.base or first, *branch.revisions]
-        each = (1 - COMBINED - MOVED) / len(branch.revisions)
-        prior += [0.0 if absent[-1:] == [len(prior)] else MOVED, *[each] * len(branch.revisions)]
+        each = (1 - COMBINED - TRUNK_CHANGED) / len(branch.revisions)
+        prior += [0.0 if absent[-1:] == [len(prior)] else TRUNK_CHANGED, *[each] * len(branch.revisions)]
     return _BranchPositions(
         revisions=(*revisions, last),
         prior=(*prior, COMBINED),

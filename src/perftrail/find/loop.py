@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from perftrail.model.measurement import Outcome
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
-    from perftrail.search import Answer, Batch, Belief, BootSession, Budget, Visit
+    from perftrail.search import Answer, Batch, BatchRequest, Belief, BootSession, Budget
     from perftrail.search.answer import Change
 
 
@@ -76,7 +76,7 @@ class MetricSearch(Protocol):
         """Replace the budget."""
         ...
 
-    def ask(self) -> Visit | AllSettled:
+    def ask(self) -> BatchRequest | AllSettled:
         """Return what to measure next, or the answers."""
         ...
 
@@ -123,30 +123,34 @@ class Loop:
 
     def events(self) -> Generator[Event, None, Mapping[str, Answer]]:
         """Search; yield events and return each metric's answer."""
-        while not isinstance(visit := self._next(), AllSettled):
-            yield from self._perform(visit)
-        return visit.answers
+        while not isinstance(batch_request := self._next(), AllSettled):
+            yield from self._perform(batch_request)
+        return batch_request.answers
 
-    def _next(self) -> Visit | AllSettled:
+    def _next(self) -> BatchRequest | AllSettled:
         """Ask what to do next, in the journal's boot session for it."""
-        while not isinstance(visit := self._ask(), AllSettled):
-            if not self._enter_boot_session() and self._journal.accepts(*self._request(visit)):
+        while not isinstance(batch_request := self._ask(), AllSettled):
+            if not self._enter_boot_session() and self._journal.accepts(*self._request(batch_request)):
                 break
-        return visit
+        return batch_request
 
-    def _ask(self) -> Visit | AllSettled:
+    def _ask(self) -> BatchRequest | AllSettled:
         """Ask for the next step, with the budget that applies to it."""
         for budget in self._journal.budgets(self._budget):
             self._search.allow(budget)
-            visit = self._search.ask()
-            if isinstance(visit, AllSettled) or self._journal.is_recorded(*self._request(visit)):
+            batch_request = self._search.ask()
+            if isinstance(batch_request, AllSettled) or self._journal.is_recorded(
+                *self._request(batch_request)
+            ):
                 break
-        return visit
+        return batch_request
 
-    def _request(self, visit: Visit) -> tuple[list[str], int]:
+    def _request(self, batch_request: BatchRequest) -> tuple[list[str], int]:
         """Return a request as the journal records it: the ids of the revisions in their order, and the layout."""
-        sampler = self._sampler_of[visit.names[0]]
-        return [sampler.revisions[position].id for position in visit.measure.order], visit.measure.layout
+        sampler = self._sampler_of[batch_request.names[0]]
+        return [
+            sampler.revisions[position].id for position in batch_request.measure.order
+        ], batch_request.measure.layout
 
     def _enter_boot_session(self) -> bool:
         """Report samples from a new boot session to the search; return whether there are any."""
@@ -158,9 +162,9 @@ class Loop:
                 is_new = True
         return is_new
 
-    def _perform(self, visit: Visit) -> Generator[Event, None, None]:
+    def _perform(self, batch_request: BatchRequest) -> Generator[Event, None, None]:
         """Build and measure what the search asked for, report the results, and record the step."""
-        sampler, measure = self._sampler_of[visit.names[0]], visit.measure
+        sampler, measure = self._sampler_of[batch_request.names[0]], batch_request.measure
         yield from self._build_ahead(sampler, measure.positions)
         for position in measure.positions:
             observation = yield from sampler.prepare(position)
@@ -168,7 +172,9 @@ class Loop:
                 continue
             self._report_build(sampler, observation)
             if isinstance(observation, Unusable) or observation.same_as is not None:
-                yield self._record_step(visit, sampler, dict.fromkeys(visit.names, observation))
+                yield self._record_step(
+                    batch_request, sampler, dict.fromkeys(batch_request.names, observation)
+                )
                 yield from self._stop_if_all_fail(sampler)
                 return
         measured = yield from sampler.take(measure, self._journal.next_step)
@@ -182,7 +188,7 @@ class Loop:
         for name, unusable in measured.unusable.items():
             for each in unusable:
                 self._search.tell(each, (name,))
-        yield self._record_step(visit, sampler, measured.batches)
+        yield self._record_step(batch_request, sampler, measured.batches)
         yield from self._stop_if_all_fail(sampler)
 
     def _report_build(self, sampler: Sampler, observation: Built | Unusable) -> None:
@@ -238,13 +244,16 @@ class Loop:
                 )
 
     def _record_step(
-        self, visit: Visit, sampler: Sampler, observation: Mapping[str, Batch | Built | Unusable]
+        self,
+        batch_request: BatchRequest,
+        sampler: Sampler,
+        observation: Mapping[str, Batch | Built | Unusable],
     ) -> Stepped:
         """Record a step, with the belief after it."""
         self._search.spend(self._journal.seconds)
         # The belief is computed for the next request; in the other order it would be computed twice.
         self._search.ask()
-        subject = step_record.measured_position(visit.measure)
+        subject = step_record.measured_position(batch_request.measure)
         revisions = sampler.revisions
         data = {
             name: step_record.observation_json(each, subject, sampler, name)
@@ -253,16 +262,16 @@ class Loop:
         beliefs = {name: self._search.belief(name) for name in observation}
         plain = {name: step_record.belief_json(belief, revisions) for name, belief in beliefs.items()}
         alone = len(self._sampler_of) == 1
-        name = visit.names[0]
+        name = batch_request.names[0]
         words, purpose = self._words.describe(
-            visit,
+            batch_request,
             observation,
             sampler,
             {each: self._search.belief(each) for each in self._sampler_of},
             shown=() if self._part else tuple(observation),
             alone=alone,
         )
-        action = step_record.action_json(visit, subject, revisions, alone=alone, purpose=purpose)
+        action = step_record.action_json(batch_request, subject, revisions, alone=alone, purpose=purpose)
         return self._journal.step(
             action={**action, **self._part},
             observation=data[name] if alone else data,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perftrail.find.sampler import Sampler
     from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
-    from perftrail.search import Belief, Measure, Visit
+    from perftrail.search import BatchRequest, Belief, Measure
 
     Result = Batch | Built | Unusable
 
@@ -50,13 +50,13 @@ def measured_position(measure: Measure) -> int:
 
 
 def action_json(
-    visit: Visit, about: int, revisions: Sequence[Revision], *, alone: bool, purpose: str
+    batch_request: BatchRequest, about: int, revisions: Sequence[Revision], *, alone: bool, purpose: str
 ) -> dict[str, Json]:
     """Return a request as data: `measure` and `position` are its subject, `order` is everything that runs.
 
     `alone`: the search has one metric. `purpose` is why the search took the step, with its progress, in words.
     """
-    measure = visit.measure
+    measure = batch_request.measure
     data: dict[str, Json] = {
         "measure": revisions[about].id,
         "position": about,
@@ -69,7 +69,7 @@ def action_json(
     if purpose:
         data["purpose"] = purpose
     if not alone:
-        data["metrics"] = list(visit.names)
+        data["metrics"] = list(batch_request.names)
     return data
 
 
@@ -114,7 +114,7 @@ def belief_json(belief: Belief | None, revisions: Sequence[Revision]) -> dict[st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Believed:
+class BeliefChange:
     """The belief about a metric after a step and before it; `None` where there is none to report."""
 
     after: Belief | None
@@ -136,7 +136,7 @@ class StepWords:
 
     def describe(
         self,
-        visit: Visit,
+        batch_request: BatchRequest,
         observation: Mapping[str, Result],
         sampler: Sampler,
         beliefs: Mapping[str, Belief | None],
@@ -148,22 +148,24 @@ class StepWords:
 
         `beliefs` are those of all metrics; only those in `shown` are described. `alone`: the search has one metric.
         """
-        about = measured_position(visit.measure)
+        about = measured_position(batch_request.measure)
         batch = next((each for each in observation.values() if isinstance(each, Batch)), None)
         noise = self._noise(batch)
         if batch is not None and batch.certificate:
             self._costs.append(batch.seconds + batch.relink_seconds)
-        name = visit.names[0]
+        name = batch_request.names[0]
         if alone:
-            believed = Believed(after=beliefs[name] if name in shown else None, before=self._before.get(name))
-            text = words(observation[name], about, sampler, name, believed, noise=noise)
+            belief_change = BeliefChange(
+                after=beliefs[name] if name in shown else None, before=self._before.get(name)
+            )
+            text = words(observation[name], about, sampler, name, belief_change, noise=noise)
         else:
             text = words_of_several(observation, about, sampler, beliefs, self._before)
         self._before = dict(beliefs)
-        purpose = self._purpose(visit, sampler, beliefs[name])
+        purpose = self._purpose(batch_request, sampler, beliefs[name])
         if not alone:
             purpose = f"{purpose}, for {name}" if purpose else f"for {name}"
-        self._after_block = visit.measure.certificate
+        self._after_block = batch_request.measure.certificate
         return text, purpose
 
     def _noise(self, batch: Batch | None) -> str | None:
@@ -178,11 +180,11 @@ class StepWords:
             return f"{counted(noisy, 'noisy sample')}; the answer counts further ones"
         return ""
 
-    def _purpose(self, visit: Visit, sampler: Sampler, belief: Belief | None) -> str:
+    def _purpose(self, batch_request: BatchRequest, sampler: Sampler, belief: Belief | None) -> str:
         """Return why a metric asked for a step, and how far its certificate is."""
-        measure = visit.measure
+        measure = batch_request.measure
         if not measure.certificate:
-            # One change of mind has one reason: the steps that follow only narrow the change down, as at first.
+            # The reason is shown once, after a block; the following steps narrow the change down, as at first.
             known = measure.purpose is Purpose.UNSETTLED and not self._after_block
             return "" if known else str(measure.purpose)
         if belief is None or belief.claim is None:
@@ -192,7 +194,13 @@ class StepWords:
 
 
 def words(
-    result: Result, about: int, sampler: Sampler, name: str, believed: Believed, *, noise: str | None = None
+    result: Result,
+    about: int,
+    sampler: Sampler,
+    name: str,
+    belief_change: BeliefChange,
+    *,
+    noise: str | None = None,
 ) -> str:
     """Describe a step of a search for one metric; the median represents several samples."""
 
@@ -202,20 +210,24 @@ def words(
     failure = sampler.failures(name).get(about)
     if failure is not None:
         return step(
-            Unusable(position=about), believed.after, label, what=failure.stage, before=believed.before
+            Unusable(position=about),
+            belief_change.after,
+            label,
+            what=failure.stage,
+            before=belief_change.before,
         )
     if isinstance(result, Batch):
         values = _values(result, about)
         what = quantity(statistics.median(values), sampler.targets[name].unit) if values else ""
         return step(
             result,
-            believed.after,
+            belief_change.after,
             label,
             what="" if result.certificate else what,
-            before=believed.before,
+            before=belief_change.before,
             noise=noise,
         )
-    return step(result, believed.after, label, before=believed.before)
+    return step(result, belief_change.after, label, before=belief_change.before)
 
 
 def words_of_several(

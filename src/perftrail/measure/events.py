@@ -163,8 +163,8 @@ class Stepped:
     """A search performed a step. `belief` is its state after the step; `resumed` marks a step read from the store.
 
     `purpose` is why the search took the step, and how far a certificate is. It is empty for a step that narrows a
-    change down. `metrics` is the number of metrics that the search is about, `decided` of them are. `seconds_left`
-    forecasts the least and the most seconds until all are; `None`: no forecast.
+    change down. `metrics` is the number of the search's metrics, `decided` the number of those that are decided.
+    `seconds_left` forecasts the least and the most seconds until all are decided; `None`: no forecast.
     """
 
     number: int

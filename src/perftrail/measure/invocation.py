@@ -27,7 +27,7 @@ from perftrail.measure.events import now
 from perftrail.measure.noise_policy import NoiseObserver
 from perftrail.measure.stored_outputs import log_name
 from perftrail.model.build import Failure
-from perftrail.model.measurement import PADDING, FailedInvocation, Measurement, circumstances, seed_of
+from perftrail.model.measurement import PADDING, FailedInvocation, Measurement, drawn_environment, seed_of
 from perftrail.model.metrics import COUNTED
 from perftrail.model.placeholders import fill, split_command
 from perftrail.model.plan import command_line, run_environment
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from perftrail.measure.subjects import PlannedInvocation, Ready
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Prepared, Stage
-    from perftrail.model.measurement import Circumstances, Outcome, Phase
+    from perftrail.model.measurement import DrawnEnvironment, Outcome, Phase
     from perftrail.model.process import Ended, LockCounts, Ran
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Starter
@@ -281,7 +281,7 @@ class Invoker:
             return self._count(planned)
         seed = planned.draw.seed or invocation_seed(self._study, planned.key.phase, planned.key.ordinal)
         planned = replace(planned, draw=replace(planned.draw, seed=seed, layout=planned.ready.layout))
-        drawn = circumstances(seed)
+        drawn = drawn_environment(seed)
         if self._paths is None:
             return self._invoke(planned, drawn, None)
         placeholders = self._builder.command_placeholders(planned.ready.prepared)
@@ -289,7 +289,7 @@ class Invoker:
             return self._invoke(planned, drawn, linked)
 
     def _invoke(
-        self, planned: PlannedInvocation, drawn: Circumstances, linked: LinkedBuild | None
+        self, planned: PlannedInvocation, drawn: DrawnEnvironment, linked: LinkedBuild | None
     ) -> Outcome:
         log = self._log(planned)
         command = self._command(planned.ready, log, INHERITED, linked=linked)
@@ -643,7 +643,7 @@ def open_invoker(
     paths = BuildPaths(links) if measure.vary_path else None
     with (
         _cleared_at_the_end(paths),
-        Watch(helpers=lambda: _helpers(starter, isolation)) as watch,
+        Watch(own_processes=lambda: _own_processes(starter, isolation)) as watch,
         _measuring(root, links, starter, isolation) as started,
     ):
         yield Invoker(
@@ -667,7 +667,7 @@ def _cleared_at_the_end(paths: BuildPaths | None) -> Iterator[None]:
             paths.clear()
 
 
-def _helpers(starter: Launcher, isolation: Sandboxes | None) -> tuple[int, ...]:
+def _own_processes(starter: Launcher, isolation: Sandboxes | None) -> tuple[int, ...]:
     return (starter.start().server_pid, *(() if isolation is None else isolation.servers()))
 
 
@@ -680,4 +680,4 @@ def _measuring(
     own = [root / "scratch", root / "counts"]
     for directory in (*own, links):
         directory.mkdir(exist_ok=True)
-    return isolation.around("run", [str(directory) for directory in own], shown=[str(links)])
+    return isolation.sandboxed("run", [str(directory) for directory in own], shown=[str(links)])

@@ -80,7 +80,7 @@ class InvocationRunner:
         )
         return PlannedInvocation(ready=ready, key=key, draw=draw)
 
-    def recall(self, ready_cells: Iterable[Ready]) -> None:
+    def load_outcomes(self, ready_cells: Iterable[Ready]) -> None:
         """Read the stored outcomes of several prepared cells in one query."""
         unknown = {ready.runnable.key for ready in ready_cells} - self._known.keys()
         if not unknown:
@@ -96,7 +96,7 @@ class InvocationRunner:
 
     def known(self, ready: Ready) -> Mapping[tuple[Phase, int], Outcome]:
         """Return every outcome of a prepared cell on this machine, by phase and ordinal."""
-        self.recall((ready,))
+        self.load_outcomes((ready,))
         return self._known[ready.runnable.key]
 
     def next_ordinal(self, *ready_cells: Ready) -> int:

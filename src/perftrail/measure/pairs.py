@@ -122,7 +122,7 @@ class PairedOutcomes(Generic[Side]):
         )
         self.dropped: dict[Point, Failure | None] = {}
         self._read: tuple[object, tuple[_Block, ...]] = (None, ())
-        runner.recall([ready for each in ready_cells.values() for ready in each])
+        runner.load_outcomes([ready for each in ready_cells.values() for ready in each])
 
     def ready(self, side: Side, point: Point) -> Ready:
         """Return what a side starts at a point."""
@@ -321,7 +321,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broken(Generic[Side]):
+class BrokenSubject(Generic[Side]):
     """A subject that could not be measured at a point, and why."""
 
     side: Side
@@ -334,8 +334,8 @@ class InterleavedPairs(Generic[Side]):
 
     Call `begin` once, first. Points at which a subject cannot be measured are dropped, and larger ones where
     the study says so. `clock` returns seconds, to measure the cost of relinking. `most_per_layout` is the number of
-    pairs of a layout if relinking is expensive. `obeys_most`: the rule's maximum number of pairs also limits expensive
-    layouts, because the user set it.
+    pairs of a layout if relinking is expensive. `strict_maximum`: the rule's maximum number of pairs also limits
+    expensive layouts, because the user set it.
     """
 
     def __init__(
@@ -345,7 +345,7 @@ class InterleavedPairs(Generic[Side]):
         *,
         clock: Clock = time.monotonic,
         most_per_layout: int = PAIRS_PER_LAYOUT,
-        obeys_most: bool = False,
+        strict_maximum: bool = False,
     ) -> None:
         first = next(iter(ready_cells.values()))[0].cell
         self._session = session
@@ -363,7 +363,7 @@ class InterleavedPairs(Generic[Side]):
         self._failed_layouts: set[int] = set()
         self._cost = 0.0
         self._most_per_layout = most_per_layout
-        self._obeys_most = obeys_most
+        self._strict_maximum = strict_maximum
 
     @property
     def relink_failure_words(self) -> str:
@@ -436,7 +436,7 @@ class InterleavedPairs(Generic[Side]):
         each = self.outcomes.pairs_per_layout
         if each == 1:
             return rule
-        if self._obeys_most:
+        if self._strict_maximum:
             return replace(rule, most=max(rule.needed_pairs, rule.most // each))
         return replace(rule, most=max(2 * rule.needed_pairs, -(-rule.most // each)))
 
@@ -484,7 +484,7 @@ class InterleavedPairs(Generic[Side]):
             self._linked[each] = found
         self._cost = (self._clock() - began) / LAYOUTS_AT_ONCE
 
-    def broken(self) -> tuple[Broken[Side], ...]:
+    def broken(self) -> tuple[BrokenSubject[Side], ...]:
         """Return the subjects that failed at a point, with the points and reasons."""
         ready_cells = [
             (side, self.outcomes.ready(side, point))
@@ -492,7 +492,7 @@ class InterleavedPairs(Generic[Side]):
             for point in self.outcomes.points
         ]
         return tuple(
-            Broken(side=side, ready=ready, failure=failure)
+            BrokenSubject(side=side, ready=ready, failure=failure)
             for side, ready in ready_cells
             if (failure := self.outcomes.failure_of(ready)) is not None
         )

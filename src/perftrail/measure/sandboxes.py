@@ -86,7 +86,7 @@ class Sandboxes:
         return self._sandbox.visible_settings(phase)
 
     @contextmanager
-    def around(
+    def sandboxed(
         self, phase: Phase, writable: Sequence[str], *, shown: Sequence[str] = ()
     ) -> Iterator[SandboxedStarter]:
         """Yield a starter in a sandbox in which these directories are writable. Raises `SandboxError`.
@@ -231,7 +231,7 @@ def open_trial_starter(trial: Trial, launcher: Launcher) -> Iterator[ReadyTrial]
     def outside() -> tuple[int, ...]:
         return (launcher.start().server_pid,)
 
-    sandbox = trial.surroundings.sandbox
+    sandbox = trial.run_settings.sandbox
     if sandbox is None:
         yield ReadyTrial(trial=trial, starter=launcher, servers=outside)
         return
@@ -241,12 +241,12 @@ def open_trial_starter(trial: Trial, launcher: Launcher) -> Iterator[ReadyTrial]
         scratch.mkdir()
         sandboxes = Sandboxes(
             _showing_input(sandbox, trial),
-            study_directory=trial.surroundings.directory,
+            study_directory=trial.run_settings.directory,
             results=home,
             outside=launcher.start(),
         )
         sandboxes.prepare()
-        with sandboxes.around("run", [str(scratch)]) as starter:
+        with sandboxes.sandboxed("run", [str(scratch)]) as starter:
             yield ReadyTrial(
                 trial=_with_temporary_directory(trial, scratch),
                 starter=_CopiedOutput(starter, home / "logs" / "output"),
@@ -256,14 +256,14 @@ def open_trial_starter(trial: Trial, launcher: Launcher) -> Iterator[ReadyTrial]
 
 def _showing_input(sandbox: Sandbox, trial: Trial) -> Sandbox:
     """Make the commands' input file readable in the sandbox."""
-    stdin = trial.surroundings.stdin
+    stdin = trial.run_settings.stdin
     own = () if stdin is None else (os.path.realpath(stdin),)
     return replace(sandbox, readable=(*sandbox.readable, *own))
 
 
 def _with_temporary_directory(trial: Trial, scratch: Path) -> Trial:
-    environment = {**trial.surroundings.environment, "TMPDIR": str(scratch)}
-    return replace(trial, surroundings=replace(trial.surroundings, environment=environment))
+    environment = {**trial.run_settings.environment, "TMPDIR": str(scratch)}
+    return replace(trial, run_settings=replace(trial.run_settings, environment=environment))
 
 
 class _CopiedOutput:

@@ -38,7 +38,7 @@ def always_current() -> str:
 class View:
     """A study with its source, its store and a machine's samples, for commands that only read.
 
-    `source` is the one whose history is used; `pins` hold the revisions of the study's other sources. `last_updated`
+    `source` is the one whose history is used; `pins` are the revisions of the study's other sources. `last_updated`
     is the time of the last update of a cached source: ISO 8601, or empty when this process updated it.
     `inputs` are what the present study would build and run; `None` if a source cannot be
     read. `notes` are sentences about what is shown: other machine, source that cannot be read.

@@ -14,7 +14,7 @@ from perftrail.errors import LauncherError, SourceError, StudyError, UsageError
 from perftrail.model.source import MAIN, Ends, Pins, read_span
 from perftrail.model.wording import nearest, quoted
 from perftrail.ports import CachedSource
-from perftrail.sources import is_at_hand, open_table
+from perftrail.sources import is_local_or_cached, open_table
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.patched import PatchedSource
 from perftrail.studyfile import mistake
@@ -219,7 +219,7 @@ def unknown_names(
             table = replace(table, label=None, touching=(), sparse=(), link=())  # noqa: PLW2901 - the same source
         try:
             source = open_table(table, cache=cache, starter=starter)
-            if not wrong or is_at_hand(table, source, cache=cache):
+            if not wrong or is_local_or_cached(table, source, cache=cache):
                 found += _unknown_in(study, name, source)
         except (SourceError, LauncherError):
             continue

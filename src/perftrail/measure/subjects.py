@@ -302,9 +302,9 @@ class SubjectBuilder:
     """Builds each subject, and each benchmark on it, at most once, and records the outcome.
 
     A failed build is an outcome. With `retry_failed` each failure that the store knows is tried once more.
-    `build_inputs` returns the inputs of each build. `source` is the study's own source. `pins` hold the revision
-    of each source, and `others` are the other sources. `machine` is the id of the machine that measures,
-    `logs` the directory of its logs.
+    `build_inputs` returns the inputs of each build. `source` is the study's own source. `pins` are the pinned
+    revisions of the sources, and `others` are the other sources. `machine` is the id of the machine that
+    measures, `logs` the directory of its logs.
     """
 
     def __init__(  # noqa: PLR0913 - each is a part of a session

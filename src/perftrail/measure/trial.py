@@ -23,7 +23,7 @@ from perftrail.measure.noise_policy import NoiseObserver, ObservedRun
 from perftrail.measure.sandboxes import open_trial_starter, remove_leftovers
 from perftrail.model.benchmark import Point
 from perftrail.model.expression import bare_value
-from perftrail.model.measurement import Quiet, circumstances, seed_of
+from perftrail.model.measurement import Quiet, drawn_environment, seed_of
 from perftrail.model.placeholders import split_command
 from perftrail.model.process import (
     Cancelled,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from perftrail.model.process import Ended
     from perftrail.model.trial import Trial
     from perftrail.ports import Starter
-    from perftrail.stats.trial import NextRun, Outlook, TrialResult
+    from perftrail.stats.trial import NextRun, TrialProgress, TrialResult
 
 
 SHELL = "/bin/sh"
@@ -369,7 +369,7 @@ class EntryRunner:
         ran = observed.ran
         self._run_hook(entry.conclude, f"--conclude of {quoted(entry.name)}")
         failure = with_refusals(self._failure(ran.ended), ran.refused)
-        if failure and not (self._trial.surroundings.tolerant and isinstance(ran.ended, Exited | Signalled)):
+        if failure and not (self._trial.run_settings.tolerant and isinstance(ran.ended, Exited | Signalled)):
             raise CommandFailed(self._message(entry, failure, ran.ended))
         return TrialSample(
             entry=run.entry,
@@ -407,12 +407,12 @@ class EntryRunner:
         """Run a hook, which is not measured."""
         if not arguments:
             return
-        surroundings = self._trial.surroundings
+        run_settings = self._trial.run_settings
         ran = self._starter.run(
             Command(
                 arguments=arguments,
-                environment=surroundings.environment,
-                directory=surroundings.directory,
+                environment=run_settings.environment,
+                directory=run_settings.directory,
                 tree_memory="off",
             )
         )
@@ -421,34 +421,34 @@ class EntryRunner:
             raise CommandFailed(f"{named}: {failure}")
 
     def _command(self, arguments: tuple[str, ...], *, unit: int) -> Command:
-        surroundings = self._trial.surroundings
-        environment = dict(surroundings.environment)
-        if surroundings.padding_bytes:
+        run_settings = self._trial.run_settings
+        environment = dict(run_settings.environment)
+        if run_settings.padding_bytes:
             # The same for all starts of a unit: its effect on both sides of a pair cancels.
             seed = seed_of("unit", self._trial.seed, unit)
-            drawn = circumstances(seed, padding_bytes=surroundings.padding_bytes).environment
+            drawn = drawn_environment(seed, padding_bytes=run_settings.padding_bytes).environment
             environment = {**drawn, **environment}
         return Command(
             arguments=arguments,
             environment=environment,
-            directory=surroundings.directory,
-            stdin=surroundings.stdin,
-            stdout=surroundings.output,
-            stderr=surroundings.output,
-            timeout_seconds=surroundings.timeout_seconds,
-            memory_limit_bytes=surroundings.memory_limit_bytes,
-            cpus=surroundings.cpus,
+            directory=run_settings.directory,
+            stdin=run_settings.stdin,
+            stdout=run_settings.output,
+            stderr=run_settings.output,
+            timeout_seconds=run_settings.timeout_seconds,
+            memory_limit_bytes=run_settings.memory_limit_bytes,
+            cpus=run_settings.cpus,
         )
 
     def _failure(self, ended: Ended) -> str:
         """Return why a start failed; empty if it did not."""
         if isinstance(ended, Cancelled):
             raise KeyboardInterrupt
-        surroundings = self._trial.surroundings
+        run_settings = self._trial.run_settings
         return describe_end(
             ended,
-            timeout_seconds=surroundings.timeout_seconds,
-            memory_limit_bytes=surroundings.memory_limit_bytes,
+            timeout_seconds=run_settings.timeout_seconds,
+            memory_limit_bytes=run_settings.memory_limit_bytes,
         )
 
     def _message(self, entry: Entry, failure: str, ended: Ended) -> str:
@@ -457,9 +457,9 @@ class EntryRunner:
         if isinstance(ended, NotStarted) and " " in entry.arguments[0]:
             return f"{what}; after -- every word is an argument: omit the -- to split one text into words"
         if isinstance(ended, NotStarted):
-            return what if self._trial.surroundings.sandbox is None else f"{what}{_HIDDEN}"
+            return what if self._trial.run_settings.sandbox is None else f"{what}{_HIDDEN}"
         shown = (
-            "" if self._trial.surroundings.output else "; its output was discarded; --output inherit shows it"
+            "" if self._trial.run_settings.output else "; its output was discarded; --output inherit shows it"
         )
         if isinstance(ended, Exited | Signalled):
             return f"{what}; -i measures it anyway{shown}"
@@ -481,7 +481,7 @@ class InvocationEnded:
     """An event: an invocation ended, with its sample and the remaining number of invocations."""
 
     sample: TrialSample
-    outlook: Outlook
+    progress: TrialProgress
 
 
 class TrialRunner:
@@ -508,7 +508,7 @@ class TrialRunner:
             while (run := self._schedule.ask()) is not None:
                 sample = self._runner.start(run)
                 self._schedule.tell(sample)
-                yield InvocationEnded(sample=sample, outlook=self._schedule.outlook())
+                yield InvocationEnded(sample=sample, progress=self._schedule.progress())
         finally:
             self._runner.clean_up()
         return self.result()
@@ -527,6 +527,6 @@ def open_trial(trial: Trial) -> Iterator[TrialRunner]:
     remove_leftovers()
     with ExitStack() as stack:
         ready = stack.enter_context(open_trial_starter(trial, stack.enter_context(Launcher())))
-        watch = stack.enter_context(Watch(helpers=ready.servers))
+        watch = stack.enter_context(Watch(own_processes=ready.servers))
         observer = NoiseObserver(watch, Quiet(), threshold=MeasurePolicy().quiet_threshold)
         yield TrialRunner(ready.trial, ready.starter, observe=observer.observe)

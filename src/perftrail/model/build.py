@@ -178,7 +178,7 @@ class BuildRecord:
     """A build in the store: its first revision, its variant, and its outcome.
 
     The outcome of a subject's build is `Built`, that of a benchmark build (named by `benchmark`) is `Prepared`. A
-    `Failure` is a fact, too: perftrail does not repeat the build unless asked. `recipe` is the content key of the
+    `Failure` is a fact, too: perftrail repeats the build only with `--retry-failed`. `recipe` is the content key of the
     recipe without revision and tools; empty in results of older versions.
     """
 

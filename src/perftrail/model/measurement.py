@@ -1,6 +1,6 @@
 """Invocations: their keys, random draws, outcomes, and the conditions on the machine.
 
-`circumstances` derives from a seed the path of the build, the size of the environment, and interpreters' hash seeds.
+`drawn_environment` derives from a seed the build's path, the size of the environment, and interpreters' hash seeds.
 The build's path and the environment's size can change a program's speed although its code is the same (Mytkowicz et
 al., ASPLOS 2009). Drawn again for each block, they become noise that repetition averages out. `flags` names the
 disturbances of a sample, and `select_samples` chooses the samples of an estimate.
@@ -363,20 +363,20 @@ LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
-    """Drawn surroundings of an invocation: `path` is a link to the build, `environment` extends the study's."""
+class DrawnEnvironment:
+    """Randomly drawn properties of an invocation: `path` is a link to the build, `environment` extends the study's."""
 
     path: tuple[str, ...]
     environment: Mapping[str, str]
 
 
-def circumstances(seed: int, *, padding_bytes: int = PADDING_BYTES) -> Circumstances:
-    """Return the surroundings for a seed, the same for every build; `padding_bytes` limits the environment's size.
+def drawn_environment(seed: int, *, padding_bytes: int = PADDING_BYTES) -> DrawnEnvironment:
+    """Return the drawn environment for a seed, the same for every build; `padding_bytes` limits the environment's size.
 
-    >>> circumstances(7) == circumstances(7) != circumstances(8)
+    >>> drawn_environment(7) == drawn_environment(7) != drawn_environment(8)
     True
     """
-    return Circumstances(path=_path(seed), environment=MappingProxyType(_environment(seed, padding_bytes)))
+    return DrawnEnvironment(path=_path(seed), environment=MappingProxyType(_environment(seed, padding_bytes)))
 
 
 def seed_of(*parts: object) -> int:

@@ -83,14 +83,14 @@ class Obstacle:
 class Conflict:
     """Why a change does not apply. `directory` contains the tree with the part that applies.
 
-    `first` are the revisions to back-port before it, oldest first. `kept`: the directory existed already, and
-    perftrail did not change it.
+    `prerequisites` are the revisions to back-port before it, oldest first. `directory_existed`: the directory existed
+    already, and perftrail did not change it.
     """
 
     obstacles: tuple[Obstacle, ...]
     directory: str
-    first: tuple[Revision, ...] = ()
-    kept: bool = False
+    prerequisites: tuple[Revision, ...] = ()
+    directory_existed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

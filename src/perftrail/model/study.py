@@ -73,7 +73,7 @@ class MeasurePolicy:
     vary_path: Annotated[
         bool,
         Key(
-            "Give each invocation its build, {build} and {out}, at a path of another length; false: for programs "
+            "true: each invocation sees its build, {build} and {out}, at a path of another length; false: for programs "
             "that must run where they were built."
         ),
     ] = True
@@ -203,11 +203,11 @@ class Band:
     low: float
     high: float
 
-    def holds(self, low: float, high: float) -> bool:
+    def contains(self, low: float, high: float) -> bool:
         """Return whether it contains a whole interval."""
         return self.low <= low and high <= self.high
 
-    def misses(self, low: float, high: float) -> bool:
+    def is_disjoint_from(self, low: float, high: float) -> bool:
         """Return whether it does not overlap an interval."""
         return high < self.low or low > self.high
 

@@ -36,7 +36,7 @@ MOST_RUNS = 150
 BUDGET_SECONDS = 60.0
 PRECISION = 0.01
 THRESHOLD = 0.01
-"""Defaults of a trial's `Pace`."""
+"""Defaults of a trial's `StoppingRule`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class StoppingRule:
     """How often to measure, and when to stop.
 
     Each entry has at least `least` and at most `most` runs (or pairs of a comparison), without warm-ups. The
@@ -98,7 +98,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class RunSettings:
     """Common settings of all runs of a trial.
 
     `padding_bytes` limits the random size of one additional environment variable, so that no single stack
@@ -129,8 +129,8 @@ class Trial:
 
     entries: tuple[Entry, ...]
     groups: tuple[Group, ...]
-    pace: Pace
-    surroundings: Surroundings
+    stopping_rule: StoppingRule
+    run_settings: RunSettings
     shell: Entry | None = None
     seed: int = 0
 

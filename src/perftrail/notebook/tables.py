@@ -439,7 +439,7 @@ def comparison_rows(compared: Sequence[SubjectComparison]) -> list[Values]:
 def answer_rows(searches: Sequence[SearchRecord]) -> list[Values]:
     """Return a row for each change of each answer of each search; one row for a search without any."""
     return [
-        {**_asked(number, record), **_answered(answer), **change}
+        {**_question_values(number, record), **_answer_values(answer), **change}
         for number, record in enumerate(searches, start=1)
         for answer in _answers(record)
         for change in _changes(answer)
@@ -473,7 +473,7 @@ def _better(study: Study, row: Row) -> Better:
     return known.better
 
 
-def _asked(number: int, record: SearchRecord) -> Values:
+def _question_values(number: int, record: SearchRecord) -> Values:
     question = record.question
     return {
         "search": number,
@@ -500,7 +500,7 @@ def _answers(record: SearchRecord) -> Sequence[Mapping[str, Json]]:
     )
 
 
-def _answered(answer: Mapping[str, Json]) -> Values:
+def _answer_values(answer: Mapping[str, Json]) -> Values:
     named = {name: answer[name] for name in ("metric", "benchmark", "variant") if name in answer}
     return {**{name: answer.get(name) for name in ANSWERED}, **named}
 

@@ -129,15 +129,15 @@ def print_conflict(blocked: BackportConflict, *, source_kind: str, study_file: s
     console.print()
     study = f" {shlex.quote(study_file)}" if study_file else ""
     onto_words = f"--onto {shlex.quote(onto.short)}"
-    if conflict.first:
-        several = len(conflict.first) > 1
+    if conflict.prerequisites:
+        several = len(conflict.prerequisites) > 1
         prerequisites = "these revisions first, the oldest first" if several else "this revision first"
         console.print(Text(f"Back-port {prerequisites}:"))
-        for revision in conflict.first[:MOST_NAMED]:
+        for revision in conflict.prerequisites[:MOST_NAMED]:
             console.print(Text(f"    {revision_name(revision)}"))
-        if len(conflict.first) > MOST_NAMED:
-            console.print(Text(f"    and {len(conflict.first) - MOST_NAMED} more; --json names all"))
-    content = "your edits" if conflict.kept else "the applied part of the change"
+        if len(conflict.prerequisites) > MOST_NAMED:
+            console.print(Text(f"    and {len(conflict.prerequisites) - MOST_NAMED} more; --json names all"))
+    content = "your edits" if conflict.directory_existed else "the applied part of the change"
     console.print(Text(f"The tree of {old} with {content}: {escaped(conflict.directory, longest=1000)}"))
     fix = f" {blocked.fix.short}" if blocked.fix is not None else ""
     if source_kind == "git":

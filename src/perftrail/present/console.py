@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from perftrail.measure.noise_policy import Noise
     from perftrail.model.build import Built
     from perftrail.model.subject import Subject
-    from perftrail.opening import Workforce
+    from perftrail.opening import EngineMachines
 
     Result = TypeVar("Result")
 
@@ -161,7 +161,7 @@ class Watcher:
             case _:
                 assert_never(reason)
 
-    def fleet(self, fleet: Workforce) -> None:
+    def fleet(self, fleet: EngineMachines) -> None:
         """Print which machines build and measure."""
         where = f"machine {escaped(fleet.measuring)}" if fleet.measuring else "this machine"
         builds, machines = counted(fleet.builds, "parallel build"), counted(fleet.machines, "machine")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perftrail.model.build import Stage
     from perftrail.model.recipe import Variant
     from perftrail.model.study import Study
-    from perftrail.results.outlook import Span
+    from perftrail.results.remaining_work import Span
     from perftrail.verbs.check import AttemptReport, FirstRun, StudyPlan
     from perftrail.verbs.init.start import FirstStudy
 

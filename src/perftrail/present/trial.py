@@ -153,13 +153,13 @@ MOST_SUGGESTED = 10_000
 
 def progress_words(event: InvocationEnded, trial: Trial) -> str:
     """Return the current command, and the remaining work until the next and the last interim analysis."""
-    outlook = event.outlook
+    progress = event.progress
     shell = event.sample.entry == len(trial.entries)
     name = "the shell" if shell else escaped(trial.entries[event.sample.entry].name, longest=30)
-    least, most = duration(outlook.seconds_least), duration(outlook.seconds_most)
+    least, most = duration(progress.seconds_least), duration(progress.seconds_most)
     span = least if least == most else f"{least} to {most}"
-    left = f", {span} left" if outlook.runs_most else ""
-    return f"measuring {name}: {counted(outlook.done, 'run')}{left}"
+    left = f", {span} left" if progress.runs_most else ""
+    return f"measuring {name}: {counted(progress.done, 'run')}{left}"
 
 
 def warmup_words(result: CommandResult) -> str:
@@ -184,28 +184,28 @@ def flag_words(result: CommandResult) -> str:
 
 def end_words(result: CommandResult, trial_result: TrialResult) -> str:
     """Return why measuring ended, if that limits the answer, and how to extend it."""
-    wall, pace = result.metrics.get("wall"), trial_result.trial.pace
+    wall, stopping_rule = result.metrics.get("wall"), trial_result.trial.stopping_rule
     if wall is None:
         return ""
     width = wall.estimate.relative_half_width
     has_no_comparison = not any(group.others for group in trial_result.trial.groups)
-    if result.end_reason is EndReason.BUDGET and result.runs < pace.least:
+    if result.end_reason is EndReason.BUDGET and result.runs < stopping_rule.least:
         return (
-            f"the budget of {duration(pace.budget_seconds)} for each command allowed no more runs; use"
-            f" --budget {_seconds(pace.budget_seconds * pace.least / max(1, result.runs) * 1.2)}"
-            f" for all {pace.least} runs"
+            f"the budget of {duration(stopping_rule.budget_seconds)} for each command allowed no more runs; use"
+            f" --budget {_seconds(stopping_rule.budget_seconds * stopping_rule.least / max(1, result.runs) * 1.2)}"
+            f" for all {stopping_rule.least} runs"
         )
     if result.end_reason is EndReason.BUDGET:
-        return f"stopped after {duration(pace.budget_seconds)} for each command (--budget)"
+        return f"stopped after {duration(stopping_rule.budget_seconds)} for each command (--budget)"
     if (
         has_no_comparison
         and result.end_reason is EndReason.MOST
-        and pace.least < pace.most
-        and width > pace.precision
+        and stopping_rule.least < stopping_rule.most
+        and width > stopping_rule.precision
     ):
         return (
-            f"the interval is ± {percent(width)}; for ± {percent(pace.precision)} use"
-            f" about --max-runs {_rounded(result.runs * (width / pace.precision) ** 2)}"
+            f"the interval is ± {percent(width)}; for ± {percent(stopping_rule.precision)} use"
+            f" about --max-runs {_rounded(result.runs * (width / stopping_rule.precision) ** 2)}"
         )
     return ""
 
@@ -239,24 +239,24 @@ def _undetected_words(contrast: Contrast, pairs: str, trial_result: TrialResult)
 
 def _needed_words(contrast: Contrast, trial_result: TrialResult) -> str:
     """Return the number of pairs that a verdict needs, or the option that allows them."""
-    pace, needed = trial_result.trial.pace, contrast.comparison.needed_pairs
+    stopping_rule, needed = trial_result.trial.stopping_rule, contrast.comparison.needed_pairs
     if trial_result.results[contrast.entry].end_reason is not EndReason.MOST:
         return f": {counted(needed, 'pair')} are needed"
-    option = "--runs" if pace.least == pace.most else "--max-runs"
-    return f"; measure more: {option} {max(needed, 2 * pace.most)}"
+    option = "--runs" if stopping_rule.least == stopping_rule.most else "--max-runs"
+    return f"; measure more: {option} {max(needed, 2 * stopping_rule.most)}"
 
 
 def _more_pairs(contrast: Contrast, trial_result: TrialResult) -> str:
     """Return the option that would make an unclear verdict clearer; empty if there is none."""
-    pace = trial_result.trial.pace
+    stopping_rule = trial_result.trial.stopping_rule
     reason = trial_result.results[contrast.entry].end_reason
     if reason is EndReason.BUDGET:
-        return f"; measure more: --budget {_seconds(4.0 * pace.budget_seconds)}"
+        return f"; measure more: --budget {_seconds(4.0 * stopping_rule.budget_seconds)}"
     if reason is EndReason.SETTLED:
-        return f"; measure more: --min-runs {pace.most}"
+        return f"; measure more: --min-runs {stopping_rule.most}"
     if reason is EndReason.MOST:
-        option = "--runs" if pace.least == pace.most else "--max-runs"
-        return f"; measure more: {option} {4 * pace.most}"
+        option = "--runs" if stopping_rule.least == stopping_rule.most else "--max-runs"
+        return f"; measure more: {option} {4 * stopping_rule.most}"
     return ""
 
 

@@ -120,8 +120,8 @@ class TrialJson(TypedDict):
 
 def as_json(trial_result: TrialResult) -> TrialJson:
     """Return the result as plain data."""
-    surroundings = trial_result.trial.surroundings
-    pace = trial_result.trial.pace
+    run_settings = trial_result.trial.run_settings
+    stopping_rule = trial_result.trial.stopping_rule
     return {
         "results": [_result_json(result) for result in trial_result.results],
         "comparison": [_contrast_json(contrast) for contrast in trial_result.contrasts],
@@ -129,13 +129,13 @@ def as_json(trial_result: TrialResult) -> TrialJson:
         "seconds": round(trial_result.seconds, 6),
         "interrupted": trial_result.stopped,
         "conditions": {
-            "environment_padding_bytes": surroundings.padding_bytes,
+            "environment_padding_bytes": run_settings.padding_bytes,
             "aslr": True,
             "seed": trial_result.trial.seed,
-            "sandbox": surroundings.sandbox is not None,
-            "cpus": None if surroundings.cpus is None else list(surroundings.cpus),
-            "threshold": pace.threshold,
-            "precision": pace.precision,
+            "sandbox": run_settings.sandbox is not None,
+            "cpus": None if run_settings.cpus is None else list(run_settings.cpus),
+            "threshold": stopping_rule.threshold,
+            "precision": stopping_rule.precision,
         },
     }
 

@@ -149,7 +149,7 @@ def read_hello(answer: Mapping[str, Any]) -> Capabilities:
 def read_result(answer: Mapping[str, Any], *, id: str) -> Ran:
     """Parse the answer to a job; raises `LauncherError` if the launcher refused it or had to give up."""
     if answer["event"] == "error" and answer.get("fatal"):
-        raise LauncherError(f"launcher — gave the job up: {answer.get('message')}")
+        raise LauncherError(f"launcher — could not complete the job: {answer.get('message')}")
     if answer["event"] == "error":
         raise LauncherError(f"launcher — refused the job: {answer.get('message')}")
     if answer["event"] != "result" or answer.get("id") != id:

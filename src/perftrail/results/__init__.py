@@ -2,5 +2,5 @@
 
 - `measured`, `rows`, `pairs`, `samples`: read samples, as metrics of subjects at points, and as pairs.
 - `changes`, `growth`, `scaling`, `claims`, `gate`: change points, growth along an axis, scaling, verdicts.
-- `show`, `outlook`, `selection`: everything `show` prints, the remaining work, and filters.
+- `show`, `remaining_work`, `selection`: everything `show` prints, the remaining work, and filters.
 """

@@ -141,8 +141,10 @@ def judge(view: View, *, measured: MeasuredHere | None = None) -> tuple[Judgemen
 
 def _claimed_rows(view: View, measured: MeasuredHere, revision: Revision | None) -> ClaimedRows:
     """Read all rows that the claims need at a revision, at once."""
-    asked = [each for each in view.study.claims.values() if (each.ratio or each.exponent) and not each.cannot]
-    metrics = dict.fromkeys(claimed_metric(view.study, each.metric).name for each in asked)
+    needed = [
+        each for each in view.study.claims.values() if (each.ratio or each.exponent) and not each.cannot
+    ]
+    metrics = dict.fromkeys(claimed_metric(view.study, each.metric).name for each in needed)
     found: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows(view, metrics=tuple(metrics), measured=measured) if metrics else ():
         if row.subject.revision == revision:
@@ -283,9 +285,9 @@ def verdict_of(claim: Claim, found: Evidence) -> ClaimVerdict:
             band = read_band(claim.reaches)
         case _:
             assert_never(found)
-    if band.holds(low, high):
+    if band.contains(low, high):
         return ClaimVerdict.REPRODUCED
-    return ClaimVerdict.NOT_REPRODUCED if band.misses(low, high) else ClaimVerdict.UNCLEAR
+    return ClaimVerdict.NOT_REPRODUCED if band.is_disjoint_from(low, high) else ClaimVerdict.UNCLEAR
 
 
 def _evidence_json(found: Evidence | None) -> EvidenceJson:

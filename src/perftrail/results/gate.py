@@ -72,8 +72,8 @@ class Row:
     have the same build, so nothing was measured. The comparison uses `pairs`. Among these, `noisy` pairs were
     used although noisy, because the machine was always noisy; `discarded` pairs were not used. `layouts` is
     the number of layouts of the pairs, 0 if both builds are compared as their recipe links them. `ratios` are
-    head/base of each pair, or of each layout's mean. All invocations took `seconds`. `linked`: a linker made the
-    measured program.
+    head/base of each pair, or of each layout's mean. All invocations took `seconds`. `linked`: a linker produced
+    the measured program.
     """
 
     metric: ComparedMetric

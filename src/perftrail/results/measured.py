@@ -180,12 +180,12 @@ class MeasuredHere:
 
     def all_samples(self, wanted: Mapping[str, Collection[str]]) -> Mapping[str, Samples]:
         """Return samples of several benchmarks, each with at least its metrics, in as few queries as possible."""
-        asked: dict[frozenset[str], list[str]] = {}
+        names_by_missing: dict[frozenset[str], list[str]] = {}
         for name, metrics in wanted.items():
             missing = frozenset(metrics) - self._metrics.get(name, frozenset())
             if missing or name not in self._metrics:
-                asked.setdefault(missing, []).append(name)
-        for missing, names in asked.items():
+                names_by_missing.setdefault(missing, []).append(name)
+        for missing, names in names_by_missing.items():
             keys = {key for name in names for _, key in self.of(name)}
             self._add(self._view.store.samples(keys, self._view.machine.id, missing))
             for name in names:

@@ -121,7 +121,7 @@ class Arranged:
     revisions: tuple[Revision, ...]
     variants: tuple[str, ...]
     benchmarks: Mapping[str, Benchmark]
-    taken: Mapping[Cell, tuple[FileValues, ...]]
+    values_by_cell: Mapping[Cell, tuple[FileValues, ...]]
     machines: tuple[str, ...]
 
 
@@ -177,8 +177,8 @@ def arrange(files: Sequence[SampleFile]) -> Arranged:
         revisions=tuple(revisions.values()),
         variants=tuple(dict.fromkeys(cell.subject.variant for cell in by_cell)),
         benchmarks={name: _benchmark(name, known) for name, known in axes.items()},
-        taken={
-            cell: tuple(each for group in by_file.values() for each in _taken(group))
+        values_by_cell={
+            cell: tuple(each for group in by_file.values() for each in _file_values(group))
             for cell, by_file in by_cell.items()
         },
         machines=machines,
@@ -298,7 +298,7 @@ def _revisions(series: Sequence[_StudySeries]) -> dict[str, Revision]:
     }
 
 
-def _taken(group: Sequence[_StudySeries]) -> Iterator[FileValues]:
+def _file_values(group: Sequence[_StudySeries]) -> Iterator[FileValues]:
     """Group the values of one file: first single samples, then means and medians of other tools."""
     for summary in (False, True):
         alike = [each for each in group if each.series.summary == summary]
@@ -342,20 +342,20 @@ def read_samples(study: Study) -> Read:
     Without a format in the study, unknown files are ignored, because some tools write results next to other
     files. Raises `SourceError` for unreadable files, `StudyError` for an unknown format.
     """
-    asked = study.searched_source
-    if wrong := format_wrong(asked.format):
+    table = study.searched_source
+    if wrong := format_wrong(table.format):
         raise StudyError([mistake(study.file, ("source", "format"), wrong)])
-    found = sample_files(asked.location)
+    found = sample_files(table.location)
     named = {path: _shown(path, Path(study.directory)) for path in found}
-    results = [path for path in found if asked.format is not None or is_result(path)]
+    results = [path for path in found if table.format is not None or is_result(path)]
     if not results:
         known = f"; known are {listed(FORMATS)}" if found else ""
         what = "no file is a result of a known tool" if found else "no such file"
         raise SourceError(
-            f"{asked.location}: {what}; set source.location to the files with the samples{known}"
+            f"{table.location}: {what}; set source.location to the files with the samples{known}"
         )
     return Read(
-        files=tuple(sample_file(path, asked.format, name=named[path]) for path in results),
+        files=tuple(sample_file(path, table.format, name=named[path]) for path in results),
         ignored_files=tuple(named[path] for path in found if path not in results),
     )
 
@@ -418,14 +418,14 @@ class ArrangedStore(MemoryStore):
     def __init__(self, machine: Machine) -> None:
         super().__init__()
         self.add_machine(machine)
-        self._taken_on = machine.id
+        self._file_values_on = machine.id
         self._imported: list[Runnable] = []
-        self._taken: dict[str, tuple[FileValues, ...]] = {}
+        self._file_values: dict[str, tuple[FileValues, ...]] = {}
 
-    def add_samples(self, runnable: Runnable, taken: tuple[FileValues, ...]) -> None:
+    def add_samples(self, runnable: Runnable, file_values: tuple[FileValues, ...]) -> None:
         """Add the samples of a runnable, once."""
         self._imported.append(runnable)
-        self._taken[runnable.key] = taken
+        self._file_values[runnable.key] = file_values
 
     def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
         """Return every runnable in the store, or those of one benchmark."""
@@ -437,7 +437,7 @@ class ArrangedStore(MemoryStore):
 
     def sampled_machines(self) -> frozenset[str]:
         """Return the one machine."""
-        return frozenset({self._taken_on})
+        return frozenset({self._file_values_on})
 
     def revisions(self) -> frozenset[str]:
         """Return the ids of the runnables' revisions."""
@@ -458,13 +458,13 @@ class ArrangedStore(MemoryStore):
         }
 
     def _values_of(self, runnable: str, machine: str) -> tuple[FileValues, ...]:
-        return self._taken.get(runnable, ()) if machine == self._taken_on else ()
+        return self._file_values.get(runnable, ()) if machine == self._file_values_on else ()
 
     def _measurements(self, runnable: str, machine: str) -> Iterator[Measurement]:
         ordinal = 0
         for each in self._values_of(runnable, machine):
             for index in range(len(each)):
-                values = {name: taken[index] for name, taken in each.values.items() if index < len(taken)}
+                values = {name: column[index] for name, column in each.values.items() if index < len(column)}
                 yield Measurement(
                     key=InvocationKey(runnable=runnable, machine=machine, phase="sample", ordinal=ordinal),
                     started=each.started,
@@ -476,11 +476,11 @@ class ArrangedStore(MemoryStore):
                 ordinal += 1
 
 
-def _samples(taken: Sequence[FileValues], metrics: Collection[str]) -> Samples:
+def _samples(file_values: Sequence[FileValues], metrics: Collection[str]) -> Samples:
     values: dict[str, dict[int, float]] = {}
     flags: dict[int, tuple[str, ...]] = {}
     first = 0
-    for each in taken:
+    for each in file_values:
         for name in metrics:
             if name in each.values:
                 values.setdefault(name, {}).update(enumerate(each.values[name], first))
@@ -503,8 +503,8 @@ def samples_view(study: Study) -> View:
     )
     machine = machine_of(arranged, read)
     source, store = ListedSource(arranged.revisions, no_range=NO_RANGES), ArrangedStore(machine)
-    for cell, taken in arranged.taken.items():
-        store.add_samples(_runnable(cell), taken)
+    for cell, file_values in arranged.values_by_cell.items():
+        store.add_samples(_runnable(cell), file_values)
     return View(study=known, machine=machine, source=source, store=store)
 
 

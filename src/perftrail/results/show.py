@@ -91,7 +91,7 @@ class Shown:
     pins: Pins
 
     def scalings(self) -> ThreadScalings:
-        """How subjects scale with their threads, at the revisions that deserve a section."""
+        """How subjects scale with their threads, at the revisions that a report describes."""
         known = searches(self.view)
         return thread_scalings(
             self.view,
@@ -100,7 +100,7 @@ class Shown:
         )
 
     def described_growths(self) -> tuple[Revision, ...]:
-        """The revisions whose growth deserves a section, in the order of history."""
+        """The revisions whose growth a report describes, in the order of history."""
         return revisions_to_describe(self.growths.measured, searches(self.view))
 
     @property

@@ -12,7 +12,7 @@ from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measur
 from perftrail.search.budget import Budget, Costs
 from perftrail.search.certificate import Certificate, Summary
 from perftrail.search.forecast import WorkLeft
-from perftrail.search.many import AllSettled, ManySearch, Visit
+from perftrail.search.many import AllSettled, BatchRequest, ManySearch
 from perftrail.search.merges import MergeOrigin, MergeSearch, Origin
 from perftrail.search.observation import (
     Batch,
@@ -32,6 +32,7 @@ __all__ = [
     "AllSettled",
     "Answer",
     "Batch",
+    "BatchRequest",
     "Belief",
     "BootSession",
     "Budget",
@@ -55,6 +56,5 @@ __all__ = [
     "Summary",
     "Unusable",
     "Verdict",
-    "Visit",
     "WorkLeft",
 ]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search.answer import Answer, Change, Measure, Settled, Verdict
-from perftrail.search.posterior import SHOWN, Belief, narrowest
+from perftrail.search.posterior import CANDIDATES_PROBABILITY, Belief, narrowest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -143,7 +143,7 @@ class FailureSearch:
         if len(self._attempts) < 2:
             return None
         chances = self._posterior
-        gaps = _narrowest(chances, SHOWN * float(chances.gaps.sum()))
+        gaps = _narrowest(chances, CANDIDATES_PROBABILITY * float(chances.gaps.sum()))
         sums = np.minimum(np.concatenate([[0.0], np.cumsum(chances.gaps)]), 1.0)
         return Belief(
             at_or_before=tuple(zip(chances.positions.tolist(), sums.tolist(), strict=True)),

@@ -35,7 +35,7 @@ REPLACEMENT_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class BatchRequest:
     """One batch, whose invocations are samples of the metrics with these names."""
 
     names: tuple[str, ...]
@@ -68,7 +68,7 @@ class ManySearch:
         self._groups = _groups(questions, together)
         self._budget = next(iter(questions.values())).budget
         self._seconds = 0.0
-        self._next: Visit | AllSettled | None = None
+        self._next: BatchRequest | AllSettled | None = None
 
     def tell(
         self, observation: Built | Unusable | BootSession | CannotRelink, names: Iterable[str] | None = None
@@ -95,7 +95,7 @@ class ManySearch:
             self._budget = budget
             self._next = None
 
-    def ask(self) -> Visit | AllSettled:
+    def ask(self) -> BatchRequest | AllSettled:
         """Return what to measure next, or the answers; the same until new results are added."""
         if self._next is None:
             self._next = self._decide()
@@ -103,10 +103,10 @@ class ManySearch:
 
     def builds_ahead(self, begun: Collection[int], count: int) -> tuple[int, ...]:
         """Return up to `count` positions with the most informative builds while those `begun` are being built."""
-        visit = self.ask()
-        if isinstance(visit, AllSettled):
+        batch_request = self.ask()
+        if isinstance(batch_request, AllSettled):
             return ()
-        return self._searches[visit.names[0]].builds_ahead(begun, count)
+        return self._searches[batch_request.names[0]].builds_ahead(begun, count)
 
     @property
     def decided(self) -> int:
@@ -154,7 +154,7 @@ class ManySearch:
     def _attempted(self) -> frozenset[int]:
         return frozenset().union(*(search.evidence.attempted for search in self._searches.values()))
 
-    def _decide(self) -> Visit | AllSettled:
+    def _decide(self) -> BatchRequest | AllSettled:
         self._share_budgets()
         actions = {name: search.ask() for name, search in self._searches.items()}
         wanted = {name: action for name, action in actions.items() if isinstance(action, Measure)}
@@ -167,7 +167,7 @@ class ManySearch:
         built = self._built()
         ready = [name for name, action in wanted.items() if built.issuperset(action.positions)]
         name = ready[0] if ready else self._best_to_build(wanted, built)
-        return Visit(names=self._group_of(name), measure=wanted[name])
+        return BatchRequest(names=self._group_of(name), measure=wanted[name])
 
     def _built(self) -> frozenset[int]:
         unusable = [search.evidence.unusable for search in self._searches.values()]

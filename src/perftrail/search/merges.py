@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 COMBINED = 0.1
 """The prior probability that only the combination of branch and trunk causes the change."""
 
-MOVED = 0.05
+TRUNK_CHANGED = 0.05
 """The prior probability that the trunk's level changed since the branch left it."""
 
 _FIRST_SAMPLES = 2
@@ -272,5 +272,5 @@ def _cancel(answer: Answer, question: Question) -> bool:
 
 def _prior(revisions: int) -> tuple[float, ...]:
     """Return prior weights of a line's positions: the merge base, the branch's revisions alike, the merge."""
-    each = (1 - COMBINED - MOVED) / revisions
-    return (0.0, MOVED, *[each] * revisions, COMBINED)
+    each = (1 - COMBINED - TRUNK_CHANGED) / revisions
+    return (0.0, TRUNK_CHANGED, *[each] * revisions, COMBINED)

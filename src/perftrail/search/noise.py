@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 SPREADS = np.array([1.0, 1.0, 1.0, 4.0])
-GARBAGE = np.array([0.03, 0.2, 0.5, 0.05])
+CONTAMINATION = np.array([0.03, 0.2, 0.5, 0.05])
 SHAPES_PRIOR = np.array([0.96, 0.015, 0.01, 0.015])
 """The shapes of a segment's noise: spread relative to sigma, share of arbitrary samples, prior."""
 
@@ -38,14 +38,14 @@ PLAIN = 0
 HALVED = 2
 """The indices of the usual shape, and of the shape with half of the samples elsewhere: its level is not its mean."""
 
-GARBAGE_HEIGHT = 0.5
+CONTAMINATION_HEIGHT = 0.5
 """The density of arbitrary samples under the usual shape, as a share of the shape's peak. It bounds the influence of
 one sample.
 
 If a large share of all samples is arbitrary, the density is that of an arbitrary level.
 """
 
-MOST_GARBAGE = 20.0
+MOST_CONTAMINATION = 20.0
 """The largest density of arbitrary samples, for each unit of the logarithm."""
 
 ODD_BUILDS = 0.002
@@ -232,17 +232,17 @@ class Likelihoods:
         """Return log p(samples | the layout's own level), (P, Q, G)."""
         spread = (self._sigmas[:, None] * SPREADS)[:, :, None]
         variance = spread**2
-        bounding = min(GARBAGE_HEIGHT / (self.grid.centre * math.sqrt(2 * math.pi)), MOST_GARBAGE)
+        bounding = min(CONTAMINATION_HEIGHT / (self.grid.centre * math.sqrt(2 * math.pi)), MOST_CONTAMINATION)
         flat = np.full(len(SPREADS), 1 / self.lattice.reach)
         flat[PLAIN] = max(bounding, 1 / self.lattice.reach)
-        peak = np.log((1 - GARBAGE)[None, :, None] / (spread * math.sqrt(2 * math.pi)))
-        garbage = (GARBAGE * flat)[None, :, None]
+        peak = np.log((1 - CONTAMINATION)[None, :, None] / (spread * math.sqrt(2 * math.pi)))
+        contamination = (CONTAMINATION * flat)[None, :, None]
         total = np.zeros((len(self._sigmas), len(SPREADS), len(self.lattice.nodes)))
         distinct, counts = np.unique(values, return_counts=True)
         for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
             squares = (value - self.lattice.nodes) ** 2
-            # The garbage keeps the sum away from zero, and log and exp are much faster than logaddexp.
-            total += count * np.log(np.exp(peak - 0.5 * squares[None, None, :] / variance) + garbage)
+            # The density of arbitrary samples keeps the sum above zero, and log and exp are much faster than logaddexp.
+            total += count * np.log(np.exp(peak - 0.5 * squares[None, None, :] / variance) + contamination)
         return total
 
     def _integrate(self, own: Floats, odd: float) -> Floats:

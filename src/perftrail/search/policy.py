@@ -169,10 +169,10 @@ LEAST_BITS = 1e-3
 OUTLIERS = 0.03
 """Share of samples that are outliers."""
 
-STRANGE = 3.0
-ODD = 4.0
-"""Distances from the side's level, in standard deviations. One or two samples beyond `STRANGE` are outliers.
-A build with more samples is odd beyond `ODD`."""
+OUTLIER_DISTANCE = 3.0
+ODD_BUILD_DISTANCE = 4.0
+"""Distances from the side's level, in standard deviations. One or two samples beyond `OUTLIER_DISTANCE` are outliers.
+A build with more samples is odd beyond `ODD_BUILD_DISTANCE`."""
 
 _HERMITE = np.polynomial.hermite_e.hermegauss(9)
 _POINTS = _HERMITE[0]
@@ -414,8 +414,8 @@ def _predicted(
         medians.append(float(np.median(values)))
     count, median = np.array(counts)[:, None], np.array(medians)[:, None]
     distances = np.abs(median - level) / np.sqrt(variance + scatter / count)
-    from_samples = np.where((distances > STRANGE) & (count <= 2), 0.0, count / scatter)
-    from_side = np.where((distances > ODD) & (count > 2), 0.0, 1 / variance)
+    from_samples = np.where((distances > OUTLIER_DISTANCE) & (count <= 2), 0.0, count / scatter)
+    from_side = np.where((distances > ODD_BUILD_DISTANCE) & (count > 2), 0.0, 1 / variance)
     precision = from_side + from_samples
     return (level * from_side + median * from_samples) / precision, 1 / precision
 

@@ -55,7 +55,7 @@ MATTERS = 1e-3
 """The policy ignores gaps, and noises, that are less likely than this."""
 
 
-SHOWN = 0.95
+CANDIDATES_PROBABILITY = 0.95
 """The probability that the counted candidates contain the culprit, if there is one."""
 
 
@@ -534,7 +534,7 @@ def belief_of(posterior: Posterior) -> Belief:
         )
     change = min(posterior.guesses, key=lambda each: float(each.gaps.max()))
     shares = np.minimum(np.concatenate([[0.0], np.cumsum(change.gaps) * change.exists]), 1.0)
-    gaps = narrowest(posterior.positions, change.gaps, SHOWN) or range(len(change.gaps))
+    gaps = narrowest(posterior.positions, change.gaps, CANDIDATES_PROBABILITY) or range(len(change.gaps))
     return Belief(
         at_or_before=tuple(zip(posterior.positions, shares.tolist(), strict=True)),
         no_change=posterior.no_change,

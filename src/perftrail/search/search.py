@@ -54,13 +54,13 @@ FURTHER_THOROUGH = 0.01
 MOST_SAMPLES = 12
 """Maximum samples of a build only to look for a further change."""
 
-TRUST = 0.95
+CERTIFY_FROM = 0.95
 """The guide passes a change to the certificate once it is in one gap with this probability."""
 
-BROKEN_TOO = 0.97
+ALL_BROKEN = 0.97
 """Untried revisions in a broken range are ignored once all of them are broken with this probability."""
 
-HOPELESS = 40
+MOST_UNUSABLE = 40
 """Maximum failures without one usable revision."""
 
 SPREAD = 24
@@ -372,7 +372,7 @@ class Search:
 
     def _end(self, order: Sequence[int]) -> int | None:
         evidence = self._evidence
-        if len(evidence.unusable) >= HOPELESS and len(evidence.positions) < 2:
+        if len(evidence.unusable) >= MOST_UNUSABLE and len(evidence.positions) < 2:
             return None
         for position in order:
             if evidence.count(position) or position not in evidence.unusable:
@@ -399,7 +399,7 @@ class Search:
         if not self._is_divisible(gap):
             return True
         low, high = self.posterior.positions[gap], self.posterior.positions[gap + 1]
-        return bool(policy.breakage(self._evidence).all_between(low, high) >= BROKEN_TOO)
+        return bool(policy.breakage(self._evidence).all_between(low, high) >= ALL_BROKEN)
 
     def _target(self, gap: int) -> float:
         """Return the required probability of a gap: lower before its certificate than for the answer."""
@@ -412,7 +412,7 @@ class Search:
                     if certificate.summary().layouts >= LAYOUTS_ENOUGH
                     else self.question.required_probability
                 )
-        return TRUST
+        return CERTIFY_FROM
 
     def _is_divisible(self, gap: int) -> bool:
         """Whether an untried revision inside a gap would split its candidates."""
@@ -576,7 +576,7 @@ class Search:
 
     def _untried_beyond_ends(self) -> int | None:
         """Return an untried revision before the first or after the last usable one, halving the untried range."""
-        if len(self._evidence.unusable) >= HOPELESS:
+        if len(self._evidence.unusable) >= MOST_UNUSABLE:
             return None
         low, high = self.posterior.positions[0], self.posterior.positions[-1]
         for outside in (range(low - 1, -1, -1), range(high + 1, self.question.revisions)):

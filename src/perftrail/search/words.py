@@ -163,10 +163,10 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
     The words have no probability: without a certificate, it depends on the noise being as the model assumes.
 
     >>> from perftrail.search.answer import Suspicion
-    >>> doubt = Suspicion(
+    >>> likely = Suspicion(
     ...     positions=(7,), confidence=0.9, evidence=14.2, needed=200.0, blocks_left=90, possible=0.06
     ... )
-    >>> claim, _, reasons = suspicion(doubt, "r{}".format).partition(": ")
+    >>> claim, _, reasons = suspicion(likely, "r{}".format).partition(": ")
     >>> claim
     'likely r7, not certified'
     >>> reasons

@@ -62,7 +62,7 @@ def open_table(
             return module.open_history(table, cache=cache, starter=starter)
 
 
-def is_at_hand(table: SourceTable, source: Source, *, cache: str) -> bool:
+def is_local_or_cached(table: SourceTable, source: Source, *, cache: str) -> bool:
     """Return whether a history can be read without fetching all of it first: it is on this machine, or in the cache."""
     if isinstance(source, CachedSource):
         return source.updated() != ""

@@ -124,7 +124,7 @@ class PlainPatches:
                 obstacles = apply_partially(self._git, file, tree)
                 if not existed:
                     tree.rename(stored)
-                return Conflict(obstacles=obstacles, directory=str(stored), kept=existed)
+                return Conflict(obstacles=obstacles, directory=str(stored), directory_existed=existed)
         if not any(home.iterdir()):
             home.rmdir()
         return Patch(text=text, files=changes)

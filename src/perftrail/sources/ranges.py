@@ -144,7 +144,7 @@ class SelectedRange:
 
 @contextmanager
 def range_errors(range: str | None, *, of_study: str | None) -> Iterator[None]:
-    """Say with each `SourceError` whether the range of a command caused it, or that of the study."""
+    """State in each `SourceError` whether the range of a command caused it, or that of the study."""
     try:
         yield
     except SourceError as error:

@@ -68,8 +68,8 @@ LAGS = range(3, 9)
 REACH = 500
 """A point is tested with at most this many levels on each side. More would not change the result."""
 
-GARBAGE_DENSITY = 0.25
-"""Density of garbage as a share of the peak when a split is located; in `log_likelihoods` it is 1."""
+CONTAMINATION_DENSITY = 0.25
+"""Density of arbitrary values as a share of the peak when a split is located; in `log_likelihoods` it is 1."""
 
 SHORT = 40
 """In series of at most this length, every gap is a candidate."""
@@ -302,7 +302,7 @@ class _Series:
                 continue
             number = len(left) - 1 - len(left) // 5
             residuals = self._residuals(left) / self._levels.errors
-            found = noise_likelihoods(residuals, self._levels.garbage) - cost * len(left)
+            found = noise_likelihoods(residuals, self._levels.contamination) - cost * len(left)
             best = np.maximum(best, found)
         return best
 
@@ -323,8 +323,10 @@ class _Series:
         positions = self._levels.positions.tolist()
         noise = self._level_noise(splits)
         odd_builds = ALERT_ODD_BUILDS if len(self._levels) >= FEWEST else 0.0
-        more_garbage = replace(self._plain, garbage=np.minimum(0.5, self._plain.garbage + odd_builds))
-        with_odd_builds = _Series(more_garbage, self._noise)
+        more_contamination = replace(
+            self._plain, contamination=np.minimum(0.5, self._plain.contamination + odd_builds)
+        )
+        with_odd_builds = _Series(more_contamination, self._noise)
         bursts = self._bursts(bounds, ALERT_SIZE * noise)
         for first, split, last in zip(bounds, bounds[1:], bounds[2:], strict=False):
             start, posterior = self._posterior(first, split, last)
@@ -429,9 +431,9 @@ class _Series:
         """
         before, after = self._sides(first, split, last)
         low, high = max(first, split - REACH), min(last, split + REACH)
-        garbage = self._levels.garbage[low:high] * GARBAGE_DENSITY
+        contamination = self._levels.contamination[low:high] * CONTAMINATION_DENSITY
         distances = self._levels.values[low:high] - np.array([[before.level], [after.level]])
-        found = log_likelihoods(distances / self._levels.errors[low:high], garbage)
+        found = log_likelihoods(distances / self._levels.errors[low:high], contamination)
         weights = np.cumsum(found[0] - found[1])[:-1] / self._inflation(first, split, last)
         weights += np.log(np.diff(self._levels.positions[low:high]))
         posterior = np.exp(weights - weights.max())
@@ -448,15 +450,15 @@ def _median(values: Floats) -> float:
 def _fit(levels: Levels, first: int, last: int, starts: Sequence[float]) -> _Fit:
     """Fit a level to the values from each starting level; return the likeliest fit."""
     values, errors = levels.values[first:last], levels.errors[first:last]
-    bounds, garbage = levels.bounds[first:last], levels.garbage[first:last]
-    found, clean, variances = np.array(starts)[:, None], 1.0 - garbage, errors**2
+    bounds, contamination = levels.bounds[first:last], levels.contamination[first:last]
+    found, clean, variances = np.array(starts)[:, None], 1.0 - contamination, errors**2
     for _ in range(_FIT_ROUNDS):
         inlier = clean * np.exp(-0.5 * ((values - found) / bounds) ** 2)
-        weight = inlier / (inlier + garbage) / variances
+        weight = inlier / (inlier + contamination) / variances
         total = weight.sum(axis=1)
-        # If every value is garbage, the level stays.
+        # If every value is arbitrary, the level stays.
         found = np.where(total > 0.0, weight @ values / np.maximum(total, 1e-300), found[:, 0])[:, None]
-    totals = log_likelihoods((values - found) / bounds, garbage).sum(axis=1)
+    totals = log_likelihoods((values - found) / bounds, contamination).sum(axis=1)
     best = int(np.argmax(totals))
     return _Fit(
         level=float(found[best, 0]),

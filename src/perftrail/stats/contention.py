@@ -3,9 +3,9 @@
 With n threads for the work of one, n T(n) - T(1) seconds of thread time are lost. CPU time splits this loss exactly:
 threads are off their processors (waiting), or on them for longer (burning). A lock that sleeps causes many voluntary
 switches; work that is not shared causes few. Spinning burns time, and so do contended cache lines and memory; counters
-separate them. Parts below a quarter of the lost time are ignored. A leftover that no count explains must be large to
-be believed. Only thread counts for which the machine has free processors decide: beyond them every program waits. The
-indicators are those of Brooks and Flynt (2013). Their limits come from programs with a known fault
+separate them. Parts below a quarter of the lost time are ignored. Lost time that no count explains must be large to
+count as a cause. Only thread counts for which the machine has free processors decide: beyond them every program waits.
+The indicators are those of Brooks and Flynt (2013). Their limits come from programs with a known fault
 (docs/explanation/scaling.md). If several causes would look the same, all are named, and none is called likely.
 
 Counted waits are those at locks, spins, and handovers (condition variables, barriers, semaphores). Uncounted waits
@@ -443,11 +443,13 @@ def contention(threads: ThreadSamples) -> Contention:
         )
     if not all(_enough_pairs(threads, 1, count) for count in several):
         return _cannot_tell(f"fewer than {LEAST} samples have wall and CPU time at both counts", MORE)
-    free = [count for count in several if count + _taken(threads, count) <= threads.processors.count + SOME]
+    free = [
+        count for count in several if count + _foreign_cpus(threads, count) <= threads.processors.count + SOME
+    ]
     if not free:
-        taken = _taken(threads, several[0])
+        foreign_cpus = _foreign_cpus(threads, several[0])
         return _cannot_tell(
-            f"other processes used {taken:.1f} of {threads.processors.count} CPUs, so that threads lacked cores",
+            f"other processes used {foreign_cpus:.1f} of {threads.processors.count} CPUs, so that threads lacked cores",
             QUIET,
         )
     return _contention_at(threads, free[-1])
@@ -463,13 +465,13 @@ def _enough_pairs(threads: ThreadSamples, first: int, second: int) -> bool:
     )
 
 
-def _taken(threads: ThreadSamples, count: int) -> float:
+def _foreign_cpus(threads: ThreadSamples, count: int) -> float:
     """Return the CPUs that other processes and the hypervisor used; the larger value of both counts."""
-    taken = 0.0
+    foreign_cpus = 0.0
     for samples in (threads.samples[1], threads.samples[count]):
         sums = [each.get("foreign_cpu", 0.0) + each.get("stolen_cpu", 0.0) for each in samples.values()]
-        taken = max(taken, median(sums))
-    return taken if taken > SOME * threads.processors.count else 0.0
+        foreign_cpus = max(foreign_cpus, median(sums))
+    return foreign_cpus if foreign_cpus > SOME * threads.processors.count else 0.0
 
 
 def _contention_at(threads: ThreadSamples, count: int) -> Contention:

@@ -493,7 +493,7 @@ def _reason_to_reject(
     if contention.high - contention.low > 1.0:
         return "the serial share is too uncertain"
     if coherency is not None and coherency.high < 0.0:
-        return "the curve bends the wrong way: more threads would make each other faster"
+        return "the fitted coherency is negative: more threads would make each other faster"
     return ""
 
 

@@ -25,10 +25,10 @@ Samples = Sequence[tuple[int, Sequence[float]]]
 """Positions in the history, each with the natural logarithms of its values."""
 
 OUTLIERS = 0.03
-"""Share of samples that are garbage; the search uses the same share."""
+"""Share of samples with an arbitrary value; the search uses the same share."""
 
 ODD_BUILDS = 1e-4
-"""Share of builds whose level is garbage, for any number of samples."""
+"""Share of builds with an arbitrary level, for any number of samples."""
 
 FINEST = 1e-4
 """Smallest standard deviation of a level: deterministic values do not vary at all."""
@@ -42,7 +42,7 @@ USUAL_LAYOUT = 0.01
 FEW = 4
 """With fewer differences between neighbours, a single step spoils the median."""
 
-DOUBT = 2.0
+UNDERESTIMATE = 2.0
 """The logarithm of an estimated spread of m differences may be too small by up to this value over sqrt(m)."""
 
 DECAYS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -55,8 +55,8 @@ UNCORRELATED = 2 / 3
 SCALES = (0.8, 0.87, 0.93, 1.0, 1.07)
 """Factors for the noise that differences of neighbours show; outliers among them distort it."""
 
-PREDICTOR_GARBAGE = 0.02
-"""Factor on the probability of garbage for levels that predict others. Without it, large values would shrink."""
+PREDICTOR_CONTAMINATION = 0.02
+"""Factor on the probability of contamination for levels that predict others. Without it, large values would shrink."""
 
 LOOK_BACK = 16
 """Number of earlier levels that predict a level."""
@@ -81,7 +81,7 @@ class SampleColumns:
 class Levels:
     """One level for each measured revision, in the order of the history. All arrays have shape (n,).
 
-    `errors` are standard errors of the levels, `bounds` their upper limits. `garbage` is the probability
+    `errors` are standard errors of the levels, `bounds` their upper limits. `contamination` is the probability
     that a level is unrelated to its revision.
     """
 
@@ -89,7 +89,7 @@ class Levels:
     values: Floats
     errors: Floats
     bounds: Floats
-    garbage: Floats
+    contamination: Floats
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -190,16 +190,16 @@ def levels_of(samples: SampleColumns) -> Levels | None:
     if len(differences) < FEW:
         tau = min(tau, usual)
     errors = np.sqrt(np.maximum(tau, 0.1 * sigma) ** 2 + sigma**2 * share)
-    bounds = errors * math.exp(DOUBT / math.sqrt(len(differences)))
+    bounds = errors * math.exp(UNDERESTIMATE / math.sqrt(len(differences)))
     if len(within) >= FEW:
-        limits = math.exp(DOUBT / math.sqrt(len(within))) * np.sqrt(usual**2 + sigma**2 * share)
+        limits = math.exp(UNDERESTIMATE / math.sqrt(len(within))) * np.sqrt(usual**2 + sigma**2 * share)
         bounds = np.where(errors < limits, np.minimum(bounds, limits), bounds)
     return Levels(
         positions=positions,
         values=values,
         errors=errors,
         bounds=bounds,
-        garbage=np.fromiter(map(garbage, counts.tolist()), np.float64, len(counts)),
+        contamination=np.fromiter(map(contamination, counts.tolist()), np.float64, len(counts)),
     )
 
 
@@ -236,12 +236,12 @@ def layout_spread(differences: Floats, known: Floats) -> float:
 
 
 @cache
-def garbage(count: int) -> float:
-    """Return the probability that the median of `count` samples is garbage.
+def contamination(count: int) -> float:
+    """Return the probability that the median of `count` samples is arbitrary.
 
-    Either half of the samples are garbage, or the whole build is.
+    Either half of the samples are arbitrary, or the whole build is.
 
-    >>> round(garbage(1), 4), round(garbage(2), 4), round(garbage(5), 4)
+    >>> round(contamination(1), 4), round(contamination(2), 4), round(contamination(5), 4)
     (0.0301, 0.0592, 0.0004)
     """
     clean = sum(
@@ -251,29 +251,32 @@ def garbage(count: int) -> float:
     return 1.0 - clean + ODD_BUILDS
 
 
-def log_likelihoods(distances: Floats, garbage: Floats) -> Floats:
+def log_likelihoods(distances: Floats, contamination: Floats) -> Floats:
     """Return log likelihoods, relative to the peak, for distances from the level in standard deviations.
 
-    With probability `garbage`, a value has the density of the peak at any distance. So one value cannot
+    With probability `contamination`, a value has the density of the peak at any distance. So one value cannot
     lower the likelihood by more than the logarithm of that probability (Huber 1964).
     """
-    found: Floats = np.log((1.0 - garbage) * np.exp(-0.5 * distances**2) + garbage)
+    found: Floats = np.log((1.0 - contamination) * np.exp(-0.5 * distances**2) + contamination)
     return found
 
 
-def noise_likelihoods(residuals: Floats, garbage: Floats) -> Floats:
+def noise_likelihoods(residuals: Floats, contamination: Floats) -> Floats:
     """Return each noise model's log likelihood for residuals around steps, shape (models,).
 
     `residuals` are in standard errors, estimated from differences of neighbours. Garbage predicts nothing.
     """
     models = _models()
-    inlier = np.exp(-0.5 * (residuals / max(1.0, spread(residuals))) ** 2) * (1.0 - garbage)
-    clean = np.concatenate((np.zeros(LOOK_BACK), residuals * inlier / (inlier + PREDICTOR_GARBAGE * garbage)))
+    inlier = np.exp(-0.5 * (residuals / max(1.0, spread(residuals))) ** 2) * (1.0 - contamination)
+    clean = np.concatenate(
+        (np.zeros(LOOK_BACK), residuals * inlier / (inlier + PREDICTOR_CONTAMINATION * contamination))
+    )
     before = np.lib.stride_tricks.sliding_window_view(clean, LOOK_BACK)[: len(residuals), ::-1]
     surprises = residuals[:, None] - before @ models.predictors
     found = np.array(
         [
-            log_likelihoods(surprises / scale, garbage[:, None]).sum(axis=0) - len(residuals) * np.log(scale)
+            log_likelihoods(surprises / scale, contamination[:, None]).sum(axis=0)
+            - len(residuals) * np.log(scale)
             for scale in (models.spreads * factor for factor in SCALES)
         ]
     )

@@ -189,7 +189,7 @@ class Contrasts:
     def __init__(self, trial: Trial, rule: Rule, samples: Callable[[int], Sequence[TrialSample]]) -> None:
         self.rule = rule
         self._trial = trial
-        self._least = trial.pace.least
+        self._least = trial.stopping_rule.least
         self._samples = samples
         self._settled: dict[tuple[int, str], Comparison] = {}
 
@@ -265,7 +265,7 @@ class NextRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class TrialProgress:
     """Finished runs (`done`), and remaining runs and seconds.
 
     `least`: if the next analysis settles everything. `most`: at most.
@@ -283,9 +283,11 @@ class TrialSchedule:
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
-        self._pace = trial.pace
+        self._stopping_rule = trial.stopping_rule
         rule = Rule(
-            most=trial.pace.most, comparisons=max(1, trial.comparisons), threshold=trial.pace.threshold
+            most=trial.stopping_rule.most,
+            comparisons=max(1, trial.comparisons),
+            threshold=trial.stopping_rule.threshold,
         )
         self._contrasts = Contrasts(trial, rule, self.samples)
         entries = len(trial.entries) + (trial.shell is not None)
@@ -342,7 +344,7 @@ class TrialSchedule:
         """Compare every entry with its reference in each metric, like `Contrasts.all`."""
         return self._contrasts.all()
 
-    def outlook(self) -> Outlook:
+    def progress(self) -> TrialProgress:
         """Return the remaining runs and seconds, from the cost of runs so far."""
         least = most = seconds_least = seconds_most = 0.0
         for number, starts in self._runs_per_round().items():
@@ -351,7 +353,7 @@ class TrialSchedule:
             least, most = least + left_least * starts, most + left_most * starts
             seconds_least, seconds_most = seconds_least + left_least * mean, seconds_most + left_most * mean
         left = max(0.0, self._budget() - self._spent)
-        return Outlook(
+        return TrialProgress(
             done=sum(map(len, self._runs)),
             runs_least=round(least),
             runs_most=round(most),
@@ -391,9 +393,9 @@ class TrialSchedule:
         if number in self._ended or self._decided_warmup(number) is None:
             return
         count = len(self.samples(number))
-        if count in self._rule.analyses and count >= self._pace.least:
+        if count in self._rule.analyses and count >= self._stopping_rule.least:
             walls = [sample.values["wall"] for sample in self.samples(number)]
-            if estimate(walls).relative_half_width <= self._pace.precision:
+            if estimate(walls).relative_half_width <= self._stopping_rule.precision:
                 self._ended[number] = EndReason.PRECISE
         if count >= self._rule.most:
             self._ended.setdefault(number, self._end_reason_at_most)
@@ -405,7 +407,7 @@ class TrialSchedule:
             ):
                 continue
             count = len(self._contrasts.pairs(group.reference, other))
-            due = count in self._rule.analyses and count >= self._pace.least
+            due = count in self._rule.analyses and count >= self._stopping_rule.least
             if due and self._contrasts.settles(group, other):
                 self._ended[other] = EndReason.SETTLED
             if count >= self._rule.most:
@@ -414,7 +416,7 @@ class TrialSchedule:
     def _adapt_rule(self) -> None:
         """Adapt the rule, once, to the number of pairs that the budget allows."""
         rounds = self._rounds * self._budget() / max(self._spent, 1e-9)
-        fits = max(self._pace.guaranteed_runs, int(FITTING * rounds))
+        fits = max(self._stopping_rule.guaranteed_runs, int(FITTING * rounds))
         if fits < self._rule.most:
             self._contrasts.rule = replace(self._rule, most=fits)
             self._end_reason_at_most = EndReason.BUDGET
@@ -424,9 +426,9 @@ class TrialSchedule:
         if entry in self._warmups:
             return self._warmups[entry]
         walls = self._walls(entry)
-        if self._pace.warmups is not None:
-            return fixed_warmup(walls, self._pace.warmups)
-        most = self._pace.most
+        if self._stopping_rule.warmups is not None:
+            return fixed_warmup(walls, self._stopping_rule.warmups)
+        most = self._stopping_rule.most
         found = (
             find_warmup(walls)
             if most >= WINDOW
@@ -473,20 +475,22 @@ class TrialSchedule:
             lefts = [self._remaining_rounds(other) for other in group.others if other not in self._ended]
         else:
             done = len(self.samples(number))
-            later = [count for count in self._rule.analyses if count > done and count >= self._pace.least]
+            later = [
+                count for count in self._rule.analyses if count > done and count >= self._stopping_rule.least
+            ]
             analysis = later[0] if later else self._rule.most
             return max(0, analysis - done), max(0, self._rule.most - done)
         return max(least for least, _ in lefts), max(most for _, most in lefts)
 
     def _budget(self) -> float:
-        return self._pace.budget_seconds * len(self._trial.entries)
+        return self._stopping_rule.budget_seconds * len(self._trial.entries)
 
     def _out_of_budget(self) -> bool:
         """Return whether the next round exceeds the budget; `guaranteed_runs` are always measured."""
         open_ones = self._open()
         if (
             not open_ones
-            or min(len(self.samples(number)) for number in open_ones) < self._pace.guaranteed_runs
+            or min(len(self.samples(number)) for number in open_ones) < self._stopping_rule.guaranteed_runs
         ):
             return False
         expected = sum(

@@ -50,7 +50,7 @@ class Problems:
         """
         if self._to_read and isinstance(message, MissingFile):
             return
-        if self._within(self._unreadable, path) or (about is not None and not self.trusts(about)):
+        if self._within(self._unreadable, path) or (about is not None and not self.is_correct(about)):
             return
         self._suspect.add(path)
         line = line_of(path if item is None else (*path, item), self._lines)
@@ -63,9 +63,9 @@ class Problems:
     def add_unreadable(self, path: KeyPath, message: str, *, item: int | None = None) -> None:
         """Add a mistake about an unreadable value, and ignore later ones at or below it."""
         self.add(path, message, item=item)
-        self.distrust(path)
+        self.mark_suspect(path)
 
-    def distrust(self, path: KeyPath) -> None:
+    def mark_suspect(self, path: KeyPath) -> None:
         """Record that the value at a path is probably not the intended one."""
         self._unreadable.add(path)
         self._suspect.add(path)
@@ -79,7 +79,7 @@ class Problems:
         }
         self._lines = {**self._lines, **below}
 
-    def trusts(self, path: KeyPath) -> bool:
+    def is_correct(self, path: KeyPath) -> bool:
         """Return whether there is no mistake at a path or above it."""
         return not self._within(self._suspect, path)
 
@@ -89,7 +89,7 @@ class Problems:
 
     def clean(self, *paths: KeyPath) -> bool:
         """Return whether there is no mistake at any of these paths, or above or below them."""
-        return all(self.trusts(path) for path in paths) and not any(
+        return all(self.is_correct(path) for path in paths) and not any(
             suspect[: len(path)] == path for suspect in self._suspect for path in paths
         )
 
@@ -128,9 +128,9 @@ class RelocatedProblems(Problems):
         about = None if about is None else self._moved(about)
         self._inner.add(self._moved(path), message, about=about, item=item)
 
-    def trusts(self, path: KeyPath) -> bool:
+    def is_correct(self, path: KeyPath) -> bool:
         """Return whether there is no mistake at a path or above it."""
-        return self._inner.trusts(self._moved(path))
+        return self._inner.is_correct(self._moved(path))
 
     def has_key(self, path: KeyPath) -> bool:
         """Return whether the file contains this key."""

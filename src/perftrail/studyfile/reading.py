@@ -62,8 +62,8 @@ def load_readable(path: str, *, to_read: bool = False) -> tuple[Study | None, tu
     problems = Problems(shown, key_lines(toml.text), to_read=to_read)
     for wrong in toml.mistakes:
         problems.add_syntax(wrong.line, f"column {wrong.column}: {wrong.message}")
-    for doubtful in toml.doubtful:
-        problems.distrust(doubtful)
+    for suspect in toml.suspect:
+        problems.mark_suspect(suspect)
     document = _document(toml.data, problems)
     if document is None:
         return None, problems.mistakes
@@ -158,7 +158,7 @@ def _repair(data: dict[str, Any], misfit: Misfit, problems: Problems) -> None:
         meant = (*parents, misfit.meant)
         value = within.pop(name)
         if misfit.meant in within:
-            problems.distrust(meant)
+            problems.mark_suspect(meant)
         else:
             within[misfit.meant] = value
             problems.relocate(misfit.path, meant)

@@ -40,13 +40,13 @@ class ReadableToml:
     """The valid part of a text.
 
     `text` has the original line numbers, and blank lines instead of statements that are not valid. The values of
-    `doubtful` keys and tables were omitted.
+    `suspect` keys and tables were omitted.
     """
 
     data: dict[str, Any]  # Any: tables and lists of unknown values
     text: str
     mistakes: tuple[SyntaxMistake, ...] = ()
-    doubtful: tuple[KeyPath, ...] = ()
+    suspect: tuple[KeyPath, ...] = ()
 
 
 def read_toml(text: str) -> ReadableToml:
@@ -106,7 +106,7 @@ class _Repair:
     lines: list[str]
     statements: list[_Statement] = field(default_factory=list)
     mistakes: list[SyntaxMistake] = field(default_factory=list)
-    doubtful: list[KeyPath] = field(default_factory=list)
+    suspect: list[KeyPath] = field(default_factory=list)
 
     def readable(self) -> ReadableToml:
         self._split()
@@ -118,7 +118,7 @@ class _Repair:
             data=data,
             text="\n".join(self.lines),
             mistakes=tuple(self.mistakes[:MOST_MISTAKES]),
-            doubtful=tuple(self.doubtful),
+            suspect=tuple(self.suspect),
         )
 
     def _split(self) -> None:
@@ -139,7 +139,7 @@ class _Repair:
             wrong += int(statement.mistake is not None)
             at = statement.end
         if wrong >= MOST_MISTAKES:
-            self.doubtful.append(())
+            self.suspect.append(())
 
     def _header(self, at: int, items: dict[KeyPath, int]) -> _Statement:
         line = self.lines[at]
@@ -200,7 +200,7 @@ class _Repair:
         self.mistakes.append(mistake)
         if statement.is_header and statement.path:
             return
-        self.doubtful.append(statement.path)
+        self.suspect.append(statement.path)
         for at in range(statement.first, statement.end):
             self.lines[at] = ""
 
@@ -211,7 +211,7 @@ class _Repair:
                 return tomllib.loads("\n".join(self.lines))
             except ValueError as error:
                 self._contradiction(str(error))
-        self.doubtful.append(())
+        self.suspect.append(())
         return {}
 
     def _contradiction(self, description: str) -> None:
@@ -222,7 +222,7 @@ class _Repair:
         if not before:
             self.mistakes.append(SyntaxMistake(line=line, column=column, message=_plainly(message)))
             self.lines[:] = [""] * len(self.lines)
-            self.doubtful.append(())
+            self.suspect.append(())
             return
         statement = before[-1]
         earlier = next((each for each in self.statements if each.path == statement.path), statement)
@@ -242,7 +242,7 @@ class _Repair:
             self.statements.remove(each)
             for at in range(each.first, each.end):
                 self.lines[at] = ""
-        self.doubtful.append(statement.path)
+        self.suspect.append(statement.path)
 
     def _twice(self, statement: _Statement, earlier: _Statement) -> str:
         name = key_path(statement.path)

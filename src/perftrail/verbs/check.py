@@ -32,7 +32,7 @@ from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.model.subject import Subject
 from perftrail.model.target import shown_metrics
 from perftrail.model.wording import likely_unit, listed, nearest, quoted
-from perftrail.results.outlook import Outlook, Span
+from perftrail.results.remaining_work import PlanProgress, Span
 from perftrail.results.rows import units_of
 from perftrail.search.forecast import USUAL_BUILDS, USUAL_RUNS
 from perftrail.studyfile.reading import mistake
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from perftrail.model.source import Pins
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.results.outlook import Left
+    from perftrail.results.remaining_work import RemainingWork
     from perftrail.results.selection import Selection
     from perftrail.studyfile.key_lines import KeyPath
 
@@ -373,13 +373,13 @@ _NO_STEPS = (
 )
 
 
-def _left(study: Study, outcomes_by_cell: Mapping[Cell, RunnableOutcomes]) -> Left:
-    outlook = Outlook(study.benchmarks)
+def _left(study: Study, outcomes_by_cell: Mapping[Cell, RunnableOutcomes]) -> RemainingWork:
+    progress = PlanProgress(study.benchmarks)
     for cell, known in outcomes_by_cell.items():
-        outlook.set_outcomes(cell, known)
+        progress.set_outcomes(cell, known)
     for cell in outcomes_by_cell:
-        outlook.give_up(cell)
-    return outlook.left()
+        progress.give_up(cell)
+    return progress.left()
 
 
 def _plan_state(view: BuildView, selection: Selection, revisions: Sequence[Revision]) -> _PlanState:

@@ -66,7 +66,7 @@ class ComparedBenchmark:
         *,
         clock: Clock,
         most_per_layout: int = PAIRS_PER_LAYOUT,
-        obeys_most: bool = False,
+        strict_maximum: bool = False,
     ) -> None:
         needed = {point for target in targets for point in target.points}
         self._session = session
@@ -78,7 +78,7 @@ class ComparedBenchmark:
             },
             clock=clock,
             most_per_layout=most_per_layout,
-            obeys_most=obeys_most,
+            strict_maximum=strict_maximum,
         )
         self._outcomes = self.pairs.outcomes
         self._comparisons: Comparisons[SideName] = Comparisons(self._outcomes)
@@ -397,7 +397,7 @@ class Compare:
                     choice.of(study, name, variant),
                     clock=self._clock,
                     most_per_layout=most_per_layout,
-                    obeys_most=most is not None,
+                    strict_maximum=most is not None,
                 )
                 for name, ready_cells in built.items()
                 if len(ready_cells) == len(sides)

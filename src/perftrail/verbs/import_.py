@@ -147,7 +147,7 @@ def imported_content(study: Study, *, added: tuple[str, ...] = ()) -> Imported:
     """Return the content of a study of samples, after files were `added`."""
     read = read_samples(study)
     arranged = arrange(read.files)
-    samples = [each for group in arranged.taken.values() for each in group]
+    samples = [each for group in arranged.values_by_cell.values() for each in group]
     counts = [(each, sum(map(len, each.values.values()))) for each in samples]
     return Imported(
         file=shown_name(Path(study.file)),

@@ -17,7 +17,7 @@ from perftrail.model.measurement import Draw, FailedInvocation
 from perftrail.model.plan import cells, ordered, subjects
 from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.results.measured import MeasuredHere
-from perftrail.results.outlook import Outlook, Span
+from perftrail.results.remaining_work import PlanProgress, Span
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -105,7 +105,7 @@ class Run:
         self._failures: dict[str, Failure] = {}
         self._ready_outcomes: dict[str, ReadyOutcomes] = {}
         self._cells: dict[str, list[Cell]] = {}
-        self._outlook = Outlook(session.study.benchmarks)
+        self._plan_progress = PlanProgress(session.study.benchmarks)
         self._planned = 0
         self._failed_to_run: dict[Subject, Failure] = {}
         self._to_correct = ""
@@ -145,7 +145,7 @@ class Run:
             skipped=sum(
                 len(self._cells[key])
                 for key, each in self._ready_outcomes.items()
-                if each.ready.cell in self._outlook.skipped_cells
+                if each.ready.cell in self._plan_progress.skipped_cells
             ),
             failures=self._failures,
             invocations=self._session.runner.started,
@@ -234,7 +234,7 @@ class Run:
                 else:
                     outcomes.add(outcome)
             self._ready_outcomes[ready.runnable.key] = outcomes
-            self._outlook.set_outcomes(ready.cell, outcomes)
+            self._plan_progress.set_outcomes(ready.cell, outcomes)
 
     def _same_artefacts(self) -> Generator[Event, None, None]:
         for shared in self._cells.values():
@@ -257,7 +257,7 @@ class Run:
             yield from self._give_up(self._ready_outcomes[key].ready.cell)
         number = 0
         while active := [
-            key for key in keys if self._outlook.has_work_left(self._ready_outcomes[key].ready.cell)
+            key for key in keys if self._plan_progress.has_work_left(self._ready_outcomes[key].ready.cell)
         ]:
             yield from self._round(active, number)
             number += 1
@@ -289,7 +289,7 @@ class Run:
 
     def _block(self, block: Sequence[str], draw: Draw) -> Generator[Event, None, None]:
         in_block = (self._ready_outcomes[key] for key in block)
-        wanted = (each for each in in_block if self._outlook.has_work_left(each.ready.cell))
+        wanted = (each for each in in_block if self._plan_progress.has_work_left(each.ready.cell))
         starts = (self._start(each, replace(draw, turn=turn)) for turn, each in enumerate(wanted))
         for event in self._session.runner.perform_new(starts):
             yield event
@@ -297,7 +297,7 @@ class Run:
                 self._stop_if_all_fail(event.cell, event.outcome)
                 outcomes = self._ready_outcomes[event.outcome.key.runnable]
                 outcomes.add(event.outcome)
-                self._outlook.set_outcomes(event.cell, outcomes)
+                self._plan_progress.set_outcomes(event.cell, outcomes)
                 if isinstance(event.outcome, FailedInvocation):
                     self._failures.setdefault(str(event.cell), event.outcome.failure)
                     yield from self._give_up(event.cell)
@@ -307,11 +307,11 @@ class Run:
         return self._session.runner.plan(outcomes.ready, *outcomes.next, draw=draw)
 
     def _give_up(self, cell: Cell) -> Generator[Event, None, None]:
-        if larger := self._outlook.give_up(cell):
+        if larger := self._plan_progress.give_up(cell):
             yield GivenUp(cells=larger, because=cell)
 
     def _progress(self) -> Progress:
-        left = self._outlook.left()
+        left = self._plan_progress.left()
         seconds = left.seconds or Span(least=0.0, most=0.0)
         return Progress(
             done=left.done,

@@ -1,4 +1,4 @@
-"""Access control: which clients may read and write, by tokens, visits, and users that a proxy names."""
+"""Access control: which clients may read and write, by tokens, login sessions, and users that a proxy names."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ VARIABLE = "PERFTRAIL_TOKEN"
 SHORTEST = 20
 """Minimum length of a token in characters: a shorter one can be guessed."""
 
-VISIT_SECONDS = 12 * 3600.0
-MOST_VISITS = 2000
+SESSION_SECONDS = 12 * 3600.0
+MOST_SESSIONS = 2000
 
 LOOPBACK = frozenset({"127.0.0.1", "::1"})
 """Addresses that only this machine's users can use."""
@@ -116,13 +116,13 @@ class Access:
 class Visitor:
     """The client of a request.
 
-    `role` is `None` without a valid login. `visit` is the session id in the cookie. `program`: the client sent a bearer
+    `role` is `None` without a valid login. `session_id` is the one in the cookie. `program`: the client sent a bearer
     token instead of a cookie.
     """
 
     role: Role | None
     name: str = ""
-    visit: str = ""
+    session_id: str = ""
     program: bool = False
 
     @property
@@ -132,35 +132,35 @@ class Visitor:
 
 
 @dataclass(slots=True)
-class Visits:
+class LoginSessions:
     """Logged-in browsers, by the secret name in their cookie, with the role of their token."""
 
     _roles: dict[str, tuple[Role, float]] = field(default_factory=dict)
     _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
 
     def begin(self, role: Role | None) -> str:
-        """Start a visit with a new name at each login; return its name."""
+        """Start a session with a new name at each login; return its name."""
         name = secrets.token_urlsafe(32)
         if role is not None:
             self._forget()
-            self._roles[name] = (role, time.monotonic() + VISIT_SECONDS)
+            self._roles[name] = (role, time.monotonic() + SESSION_SECONDS)
         return name
 
     def role(self, name: str) -> Role | None:
-        """Return the role of a visit, `None` without a login."""
+        """Return the role of a session, `None` without a login."""
         role, until = self._roles.get(name, (None, 0.0))
         return role if time.monotonic() < until else None
 
     def end(self, name: str) -> None:
-        """End a visit."""
+        """End a session."""
         self._roles.pop(name, None)
 
     def form_token(self, name: str) -> str:
-        """Return the secret token that every form of a visit must contain."""
+        """Return the secret token that every form of a session must contain."""
         return hmac.new(self._secret, name.encode(), hashlib.sha256).hexdigest()
 
     def is_form_token(self, name: str, token: str) -> bool:
-        """Return whether a form has the visit's token. Takes the same time for all values."""
+        """Return whether a form has the session's token. Takes the same time for all values."""
         return bool(name) and hmac.compare_digest(
             self.form_token(name).encode(), token.encode("utf-8", "replace")
         )
@@ -168,5 +168,5 @@ class Visits:
     def _forget(self) -> None:
         at = time.monotonic()
         kept = {name: each for name, each in self._roles.items() if each[1] > at}
-        newest = sorted(kept.items(), key=lambda item: item[1][1])[-(MOST_VISITS - 1) :]
+        newest = sorted(kept.items(), key=lambda item: item[1][1])[-(MOST_SESSIONS - 1) :]
         self._roles = dict(newest)

@@ -444,17 +444,17 @@ async def add_note(request: Request) -> Response:
     if kind != "application/json":  # a form of another site cannot send this type
         raise HTTPException(415, "send JSON")
     try:
-        said = json.loads(await request.body())
+        fields = json.loads(await request.body())
     except (ValueError, RecursionError) as error:
         raise HTTPException(422, "the body is not valid JSON") from error
     known = {"status", "text", "author"}
     if (
-        not isinstance(said, dict)
-        or not said.keys() <= known
-        or not all(isinstance(each, str) for each in said.values())
+        not isinstance(fields, dict)
+        or not fields.keys() <= known
+        or not all(isinstance(each, str) for each in fields.values())
     ):
         raise HTTPException(422, "send an object with status, text and author, all strings")
-    return JSONResponse(_note(await store_note(request, served_study_of(request), said)), 201)
+    return JSONResponse(_note(await store_note(request, served_study_of(request), fields)), 201)
 
 
 async def searches(request: Request) -> Response:

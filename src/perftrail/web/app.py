@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from perftrail.errors import PerftrailError, UsageError
 from perftrail.present.dashboard.live import LiveJson
 from perftrail.web import api, pages, rendering
-from perftrail.web.access import Visits
+from perftrail.web.access import LoginSessions
 from perftrail.web.guard import MOST_EACH, Guard
 from perftrail.web.openapi import Operation, QueryParameter, document
 from perftrail.web.rendering import Pages, environment
@@ -186,7 +186,7 @@ ROUTES = [
 
 def make_app(served_studies: Mapping[str, ServedStudy], access: Access) -> Guard:
     """Return the application of the dashboard for some studies, by the names in their addresses."""
-    visits = Visits()
+    login_sessions = LoginSessions()
     app = Starlette(
         routes=[*ROUTES, *API],
         exception_handlers={
@@ -195,9 +195,11 @@ def make_app(served_studies: Mapping[str, ServedStudy], access: Access) -> Guard
             PerftrailError: pages.failed,
         },
     )
-    writer = Pages(environment(with_login=access.tokens is not None), visits)
-    app.state.web = Web(served_studies=served_studies, pages=writer, access=access, visits=visits)
-    return Guard(app, access=access, visits=visits)
+    writer = Pages(environment(with_login=access.tokens is not None), login_sessions)
+    app.state.web = Web(
+        served_studies=served_studies, pages=writer, access=access, login_sessions=login_sessions
+    )
+    return Guard(app, access=access, login_sessions=login_sessions)
 
 
 REQUEST_SECONDS = 10.0

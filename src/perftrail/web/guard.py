@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
 
-from perftrail.web.access import Visitor, Visits
+from perftrail.web.access import LoginSessions, Visitor
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -95,8 +95,8 @@ class Guard:
 
     app: ASGIApp
     access: Access
-    visits: Visits
-    pace: RateLimit = field(default_factory=lambda: RateLimit(burst=300.0, each_second=30.0))
+    login_sessions: LoginSessions
+    rate_limit: RateLimit = field(default_factory=lambda: RateLimit(burst=300.0, each_second=30.0))
     running: Counter[str] = field(default_factory=Counter)
     connections: Counter[str] = field(default_factory=Counter)
 
@@ -144,7 +144,7 @@ class Guard:
             )
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:  # PostgreSQL rejects this character
             return _invalid(scope, "the address contains a null character")
-        if not self.pace.allows(self._rate_limit_key(scope, visitor)):
+        if not self.rate_limit.allows(self._rate_limit_key(scope, visitor)):
             return PlainTextResponse("too many requests; slow down", 429, {"Retry-After": "5"})
         if scope["method"] not in SAFE and _cross_site(headers):
             return PlainTextResponse("another site sent this request", 403)
@@ -153,8 +153,8 @@ class Guard:
         return None
 
     def _rate_limit_key(self, scope: Scope, visitor: Visitor) -> str:
-        """Return the author for the rate limit: the user, the visit, or the client's address."""
-        known = visitor.visit if visitor.role is not None and not self.access.open else ""
+        """Return the author for the rate limit: the user, the session, or the client's address."""
+        known = visitor.session_id if visitor.role is not None and not self.access.open else ""
         return visitor.name or known or client_address(scope, self.access)
 
     def _unauthorized(self, scope: Scope) -> Response:
@@ -169,9 +169,9 @@ class Guard:
         return RedirectResponse(f"/login?next={quote(whole, safe='/')}", 303)
 
     def _visitor(self, scope: Scope, headers: Headers) -> Visitor:
-        visit = _cookie(headers)
+        session_id = _cookie(headers)
         if self.access.open:
-            return Visitor(role="write", visit=visit)
+            return Visitor(role="write", session_id=session_id)
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if self.access.tokens is not None and scheme.lower() == "bearer":
             return Visitor(role=self.access.tokens.role(token.strip()), program=True)
@@ -180,8 +180,8 @@ class Guard:
         user = users[0].strip() if len(users) == 1 else ""
         if user and _address(scope) in self.access.proxies:
             role: Role = "write" if user in self.access.writers else "read"
-            return Visitor(role=role, name=user, visit=visit)
-        return Visitor(role=self.visits.role(visit), visit=visit)
+            return Visitor(role=role, name=user, session_id=session_id)
+        return Visitor(role=self.login_sessions.role(session_id), session_id=session_id)
 
 
 def _invalid(scope: Scope, reason: str) -> Response:
@@ -212,15 +212,15 @@ def client_address(scope: Scope, access: Access) -> str:
         return peer
 
 
-_VISIT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def _cookie(headers: Headers) -> str:
-    """Return the name of the visit; empty without a valid one. The standard library's parser takes quadratic time."""
+    """Return the name of the session; empty without a valid one. The standard library's parser takes quadratic time."""
     for part in headers.get("cookie", "").split(";"):
         name, _, value = part.strip().partition("=")
         if name == COOKIE:
-            return value if _VISIT.fullmatch(value) else ""
+            return value if _SESSION_ID.fullmatch(value) else ""
     return ""
 
 

@@ -36,7 +36,7 @@ from perftrail.present.dashboard.subjects import (
 from perftrail.present.html_page import log_end
 from perftrail.present.report.words import row_metric, row_value
 from perftrail.web.guard import client_address
-from perftrail.web.rendering import keep_visit
+from perftrail.web.rendering import set_session_cookie
 from perftrail.web.request_arguments import (
     NotYetError,
     has_access,
@@ -289,10 +289,10 @@ async def regressions(request: Request) -> Response:
 
 
 async def add_note(request: Request) -> Response:
-    """Store a note about a regression, from a form of this visit."""
+    """Store a note about a regression, from a form of this session."""
     served_study, who = served_study_of(request), visitor(request)
     form = await form_of(request)
-    if not web(request).visits.is_form_token(who.visit, form.get("form_token", "")):
+    if not web(request).login_sessions.is_form_token(who.session_id, form.get("form_token", "")):
         raise HTTPException(
             403, "this form is from another login, or the login has ended; load the page again"
         )
@@ -300,7 +300,7 @@ async def add_note(request: Request) -> Response:
     return RedirectResponse(f"/s/{served_study.name}/regressions#{request.path_params['key']}", 303)
 
 
-async def store_note(request: Request, served_study: ServedStudy, said: dict[str, str]) -> RegressionNote:
+async def store_note(request: Request, served_study: ServedStudy, fields: dict[str, str]) -> RegressionNote:
     """Store a note. Raises `HTTPException` for users who may not write, and for an unknown status."""
     who, key = visitor(request), request.path_params["key"]
     if not who.may_write:
@@ -308,10 +308,10 @@ async def store_note(request: Request, served_study: ServedStudy, said: dict[str
     snapshot = await snapshot_of(request)
     if all(each.key != key for each in snapshot.regressions):
         raise HTTPException(404, "no regression has this id")
-    status = next((each for each in STATUSES if each == said.get("status")), None)
+    status = next((each for each in STATUSES if each == fields.get("status")), None)
     if status is None:
         raise HTTPException(422, f"status: one of {', '.join(STATUSES)}")
-    text, author = said.get("text", "").strip(), (who.name or said.get("author", "")).strip()
+    text, author = fields.get("text", "").strip(), (who.name or fields.get("author", "")).strip()
     if len(text) > LONGEST_NOTE or len(author) > LONGEST_AUTHOR:
         raise HTTPException(422, f"a note has at most {LONGEST_NOTE} characters, a name {LONGEST_AUTHOR}")
     note = RegressionNote(
@@ -346,13 +346,13 @@ async def login(request: Request) -> Response:
 
 
 async def log_in(request: Request) -> Response:
-    """Check the token in a form, and start a visit. A token in an address is ignored, because addresses are logged."""
+    """Check the token in a form and start a session. A token in an address is ignored: addresses are logged."""
     shared, who = web(request), visitor(request)
     if shared.access.tokens is None:
         raise HTTPException(404, "this server has no login")
     form = await form_of(request)
     onward = form.get("next", "/")
-    if not shared.visits.is_form_token(who.visit, form.get("form_token", "")):
+    if not shared.login_sessions.is_form_token(who.session_id, form.get("form_token", "")):
         return _login_page(request, "This form was too old; try again.", onward, status=403)
     if not shared.logins.allows(client_address(request.scope, shared.access)):
         return _login_page(request, "Too many attempts; wait a minute.", "/", status=429)
@@ -360,20 +360,20 @@ async def log_in(request: Request) -> Response:
     if role is None:
         return _login_page(request, "This token is not valid.", onward, status=403)
     response = RedirectResponse(_own_path(onward), 303)
-    shared.visits.end(who.visit)
-    keep_visit(request, response, shared.visits.begin(role))
+    shared.login_sessions.end(who.session_id)
+    set_session_cookie(request, response, shared.login_sessions.begin(role))
     return response
 
 
 async def log_out(request: Request) -> Response:
-    """End a visit."""
+    """End a session."""
     shared, who = web(request), visitor(request)
     form = await form_of(request)
-    if not shared.visits.is_form_token(who.visit, form.get("form_token", "")):
+    if not shared.login_sessions.is_form_token(who.session_id, form.get("form_token", "")):
         raise HTTPException(403, "this form is from another login; load the page again")
-    shared.visits.end(who.visit)
+    shared.login_sessions.end(who.session_id)
     response = RedirectResponse("/login", 303)
-    keep_visit(request, response, shared.visits.begin(None))
+    set_session_cookie(request, response, shared.login_sessions.begin(None))
     return response
 
 
@@ -516,12 +516,14 @@ def build_log_address(study: str, record: BuildRecord) -> str | None:
 async def log(request: Request) -> Response:
     """The end of an invocation's output."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
-    asked = request.path_params
-    ordinal, results = number(asked["ordinal"]), served_study.results(snapshot)
+    parameters = request.path_params
+    ordinal, results = number(parameters["ordinal"]), served_study.results(snapshot)
     if ordinal is None:
         raise HTTPException(404, "no invocation has this number")
     text = await served_study.query(
-        lambda store: log_of(store, asked["key"], asked["machine"], asked["phase"], ordinal, results=results)
+        lambda store: log_of(
+            store, parameters["key"], parameters["machine"], parameters["phase"], ordinal, results=results
+        )
     )
     return _plain(text)
 
@@ -563,7 +565,7 @@ async def compare(request: Request) -> Response:
         status=404 if wrong else 200,
         served_study=served_study,
         snapshot=snapshot,
-        asked={name: named(request, name) for name in ("a", "b")},
+        entered={name: named(request, name) for name in ("a", "b")},
         subjects=subjects,
         found=found,
         drawn=any(each.subject_comparison is not None for each in found),

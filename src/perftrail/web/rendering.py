@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from perftrail.charts.frame import HistoryPoint
     from perftrail.model.subject import Revision
-    from perftrail.web.access import Visitor, Visits
+    from perftrail.web.access import LoginSessions, Visitor
 
 
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "txt": "text/plain"}
@@ -77,7 +77,7 @@ def _stamp(name: str) -> str:
     return hashlib.sha256(result).hexdigest()[:12]
 
 
-VISIT_DAYS = 1
+SESSION_DAYS = 1
 
 SHOWN_ROWS = 10
 """Rows of a long table on the overview, if another page has all rows."""
@@ -91,7 +91,7 @@ class Pages:
     """Renders pages from templates."""
 
     environment: Environment
-    visits: Visits
+    login_sessions: LoginSessions
 
     def text(self, template: str, context: Mapping[str, object]) -> str:
         """Render a part of a page."""
@@ -100,26 +100,26 @@ class Pages:
     def page(self, request: Request, template: str, *, status: int = 200, **context: object) -> Response:
         """Render a page for a visitor, with the token of its forms."""
         visitor: Visitor = request.state.visitor
-        visit = visitor.visit or self.visits.begin(None)
+        session_id = visitor.session_id or self.login_sessions.begin(None)
         whole = {
             "visitor": visitor,
-            "form_token": self.visits.form_token(visit),
+            "form_token": self.login_sessions.form_token(session_id),
             **context,
         }
         response = HTMLResponse(self.text(template, whole), status)
-        if not visitor.visit:
-            keep_visit(request, response, visit)
+        if not visitor.session_id:
+            set_session_cookie(request, response, session_id)
         return response
 
 
-def keep_visit(request: Request, response: Response, visit: str) -> None:
-    """Set the cookie of a visit. No script can read it, and browsers do not send it with another site's form."""
+def set_session_cookie(request: Request, response: Response, session_id: str) -> None:
+    """Set the cookie of a session. No script can read it, and browsers do not send it with another site's form."""
     response.set_cookie(
         COOKIE,
-        visit,
-        max_age=VISIT_DAYS * 86_400,
+        session_id,
+        max_age=SESSION_DAYS * 86_400,
         httponly=True,
-        samesite="lax",  # with strict, a link in a message would lead to the login page and end the visit
+        samesite="lax",  # with strict, a link in a message would lead to the login page and end the session
         secure=request.headers.get("x-forwarded-proto", request.url.scheme) == "https",
     )
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.present.dashboard.metric_history import MetricHistory
     from perftrail.present.dashboard.snapshot import Snapshot
-    from perftrail.web.access import Access, Visitor, Visits
+    from perftrail.web.access import Access, LoginSessions, Visitor
     from perftrail.web.rendering import Pages
     from perftrail.web.studies import ServedStudy
 
@@ -40,7 +40,7 @@ class Web:
     served_studies: Mapping[str, ServedStudy]
     pages: Pages
     access: Access
-    visits: Visits
+    login_sessions: LoginSessions
     streams: Counter[str] = field(default_factory=Counter)
     logins: RateLimit = field(default_factory=lambda: RateLimit(burst=5.0, each_second=0.1))
 
@@ -67,11 +67,11 @@ def visitor(request: Request) -> Visitor:
 
 
 def has_access(request: Request) -> bool:
-    """Return whether the author still has access; a visit may end during a stream of events."""
+    """Return whether the author still has access; a session may end during a stream of events."""
     shared, who = web(request), visitor(request)
     if shared.access.tokens is None or who.program or who.name:
         return True
-    return shared.visits.role(who.visit) is not None
+    return shared.login_sessions.role(who.session_id) is not None
 
 
 def served_study_of(request: Request) -> ServedStudy:

@@ -54,13 +54,13 @@ LONGEST_TROUBLE_SECONDS = 60.0
 OPEN_SECONDS = 30.0
 """Time that a store stays open; afterwards, for example, a restored copy is noticed."""
 
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 """Time between two checks of the store, for any number of watchers."""
 
 UNCHANGED_SECONDS = 5.0
 """Time until an unchanged store is read again: the page also shows how long no invocation has ended."""
 
-KEEP_SECONDS = 15.0
+HEARTBEAT_SECONDS = 15.0
 """Longest time between two messages to a browser, so that it notices a lost connection."""
 
 IMPORTED_SECONDS = 60.0
@@ -103,7 +103,7 @@ class ServedStudy:
         self._paused_until = 0.0
         self._changed = asyncio.Condition()
         self._watchers = 0
-        self._look_task: asyncio.Task[None] | None = None
+        self._check_task: asyncio.Task[None] | None = None
         self._live: Live | None = None
         self._observation: _Observation | None = None
         self._checked_at = 0.0
@@ -153,7 +153,7 @@ class ServedStudy:
         known = self._snapshot
         if known is None:
             return True
-        if time.monotonic() - self._checked_at < LOOK_SECONDS:
+        if time.monotonic() - self._checked_at < CHECK_SECONDS:
             return False
         self._checked_at = time.monotonic()
         if known.report_data.view.study.searched_source.kind == "samples":
@@ -253,9 +253,9 @@ class ServedStudy:
         snapshot = await self.snapshot()
         if snapshot is None:
             return None
-        return await asyncio.to_thread(self._look, snapshot)
+        return await asyncio.to_thread(self._present_observation, snapshot)
 
-    def _look(self, snapshot: Snapshot) -> Live:
+    def _present_observation(self, snapshot: Snapshot) -> Live:
         if self._store_error and time.monotonic() < self._retry_at:
             raise StoreError(self._store_error)
         try:
@@ -276,8 +276,8 @@ class ServedStudy:
     async def watch(self) -> AsyncGenerator[Live | None]:
         """Yield an observation of the study after each change, and `None` after a while without a change."""
         self._watchers += 1
-        if self._look_task is None:
-            self._look_task = asyncio.create_task(self._keep_looking())
+        if self._check_task is None:
+            self._check_task = asyncio.create_task(self._check_repeatedly())
         known: Live | None = None
         try:
             while True:
@@ -291,10 +291,12 @@ class ServedStudy:
         """Wait until the observation differs from the known one, for a limited time; return the present one."""
         async with self._changed:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait_for(lambda: self._live is not known), KEEP_SECONDS)
+                await asyncio.wait_for(
+                    self._changed.wait_for(lambda: self._live is not known), HEARTBEAT_SECONDS
+                )
             return self._live
 
-    async def _keep_looking(self) -> None:
+    async def _check_repeatedly(self) -> None:
         try:
             while self._watchers:
                 with suppress(PerftrailError):
@@ -303,9 +305,9 @@ class ServedStudy:
                         async with self._changed:
                             self._live = found
                             self._changed.notify_all()
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(CHECK_SECONDS)
         finally:
-            self._look_task = None
+            self._check_task = None
             self._live = None
 
 

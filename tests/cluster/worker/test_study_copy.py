@@ -33,9 +33,13 @@ def site(home: Path, source: Source, *, token: str = "one") -> RemoteStudy:
 
 
 def test_who_reads_what_the_command_wrote_works_in_its_directory(tmp_path: Path) -> None:
-    asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"))
-    grounds = StudyCopy(asked, tmp_path / "worker", apart=False)
-    assert (grounds.shared, grounds.root, grounds.study) == (True, Path(asked.root), asked.study)
+    remote_study = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"))
+    grounds = StudyCopy(remote_study, tmp_path / "worker", apart=False)
+    assert (grounds.shared, grounds.root, grounds.study) == (
+        True,
+        Path(remote_study.root),
+        remote_study.study,
+    )
     assert grounds.missing_files(()) is None
 
 
@@ -43,8 +47,8 @@ def test_who_reads_what_the_command_wrote_works_in_its_directory(tmp_path: Path)
 def test_who_does_not_see_it_or_keeps_apart_has_one_of_its_own(
     tmp_path: Path, token: str, apart: bool
 ) -> None:
-    asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"), token=token)
-    grounds = StudyCopy(asked, tmp_path / "worker", apart=apart)
+    remote_study = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"), token=token)
+    grounds = StudyCopy(remote_study, tmp_path / "worker", apart=apart)
     assert grounds.root.is_relative_to(tmp_path / "worker")
     lacks = grounds.missing_files(())
     assert lacks is not None
@@ -53,10 +57,10 @@ def test_who_does_not_see_it_or_keeps_apart_has_one_of_its_own(
 
 def test_files_next_to_a_study_arrive_and_its_results_stay(tmp_path: Path) -> None:
     home = tmp_path / "study"
-    asked = site(home, Source(kind="directory", location=str(home / "source")))
+    remote_study = site(home, Source(kind="directory", location=str(home / "source")))
     (home / "source").mkdir()
     (home / "source" / "main.c").write_text("int main;")
-    grounds = StudyCopy(asked, tmp_path / "worker", apart=True)
+    grounds = StudyCopy(remote_study, tmp_path / "worker", apart=True)
     assert grounds.missing_files([PackedFiles(name=STUDY, packed=pack_study(home))]) is None
     there = Path(grounds.study.directory)
     assert (there / "source" / "main.c").read_text() == "int main;"
@@ -65,8 +69,8 @@ def test_files_next_to_a_study_arrive_and_its_results_stay(tmp_path: Path) -> No
 
 
 def test_a_source_that_is_not_there_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    asked = site(tmp_path / "study", Source(kind="git", location=str(tmp_path / "gone")))
-    grounds = StudyCopy(asked, tmp_path / "worker", apart=True)
+    remote_study = site(tmp_path / "study", Source(kind="git", location=str(tmp_path / "gone")))
+    grounds = StudyCopy(remote_study, tmp_path / "worker", apart=True)
     with pytest.raises(ClusterError, match=r"gone.*does not exist on this machine; use an address"):
         _ = grounds.study
 
@@ -104,14 +108,16 @@ def test_links_and_modes_arrive_as_they_were_and_what_is_named_is_left_out(tmp_p
 
 
 def test_a_copy_of_the_results_is_not_taken_for_them(tmp_path: Path) -> None:
-    asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"))
-    root, copy = Path(asked.root), tmp_path / "another machine"
+    remote_study = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"))
+    root, copy = Path(remote_study.root), tmp_path / "another machine"
     token = token_of(root)
     write_marker(root, token)
     shutil.copytree(root, copy)
     sign = write_marker(root, token)
     here, there = (
-        StudyCopy(replace(asked, root=str(each), token=token, marker=sign), tmp_path / "worker", apart=False)
+        StudyCopy(
+            replace(remote_study, root=str(each), token=token, marker=sign), tmp_path / "worker", apart=False
+        )
         for each in (root, copy)
     )
     assert (here.shared, there.shared) == (True, False)
@@ -200,7 +206,7 @@ def zeros(name: str, size: int) -> tarfile.TarInfo:
 
 def archive(*members: tarfile.TarInfo) -> bytes:
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as made:
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
         for each in members:
-            made.addfile(each, io.BytesIO(bytes(each.size)) if each.size else None)
+            tar.addfile(each, io.BytesIO(bytes(each.size)) if each.size else None)
     return packed.getvalue()

@@ -23,7 +23,9 @@ MACHINE = Machine(id="0123456789abcdef", facts={"name": "bench"})
 
 
 def test_a_full_disk_is_reported_with_its_machine(tmp_path: Path) -> None:
-    asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"), token="another")
+    remote_study = site(
+        tmp_path / "study", Source(kind="git", location="https://example.org/x"), token="another"
+    )
     (tmp_path / "file").touch()
     desk = StudyWorker(
         WorkerOptions(
@@ -37,7 +39,7 @@ def test_a_full_disk_is_reported_with_its_machine(tmp_path: Path) -> None:
     )
     parcel = PackedFiles(name=STUDY, packed=pack_study(tmp_path / "study"))
     with pytest.raises(ClusterError, match=r'machine "bench": .*file.*--directory'):
-        desk.build(asked, [parcel], making)
+        desk.build(remote_study, [parcel], making)
     desk.close()
 
 
@@ -45,8 +47,8 @@ def test_a_directory_that_cannot_be_made_or_that_others_can_change_is_refused(tm
     (tmp_path / "file").touch()
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    for name, said in (("file/below", "cannot be created"), ("open", "other users can write there")):
-        with pytest.raises(UsageError, match=rf'--directory ".*{name}": {said}'):
+    for name, reported in (("file/below", "cannot be created"), ("open", "other users can write there")):
+        with pytest.raises(UsageError, match=rf'--directory ".*{name}": {reported}'):
             work(
                 "tcp://127.0.0.1:1",
                 builds=1,

@@ -72,8 +72,10 @@ def test_of_more_comparisons_than_are_drawn_all_are_counted_and_in_the_table() -
     many = in_order([beside(f"bench-{n:02}", ratio=1.5 if n < 25 else 1.0) for n in range(30)])
     section = comparison_section(NOTHING_ELSE, many)
     assert section is not None
-    [said] = section.paragraphs
-    assert said.startswith(f"25 of 30 comparisons certainly differ. The chart has {MOST_ROWS} comparisons")
+    [reported] = section.paragraphs
+    assert reported.startswith(
+        f"25 of 30 comparisons certainly differ. The chart has {MOST_ROWS} comparisons"
+    )
     assert len(section.tables[0].rows) == 30
     facts = {fact.label: fact.text for fact in difference_verdict(NOTHING_ELSE, many, notes=()).facts}
     assert facts["Comparisons"] == "30, of which 25 certainly differ"
@@ -88,7 +90,7 @@ def test_where_all_are_drawn_nothing_is_said_of_how_many() -> None:
 def test_too_few_pairs_are_said_with_what_a_verdict_needs_and_how_to_get_it() -> None:
     """Three pairs that differ by chance cannot reach the report's error rate."""
     few = replace(beside("a"), comparison=compare([1.0, 1.1, 0.9], [1.0, 0.9, 1.1], Rule(most=20)))
-    said = difference_verdict(NOTHING_ELSE, [few], notes=()).sentence
+    reported = difference_verdict(NOTHING_ELSE, [few], notes=()).sentence
     assert few.comparison.minimum_detectable is None
-    assert f"1 of 1 comparison has too few pairs for a verdict, which needs {few.needed} pairs;" in said
-    assert "increase [measure] invocations, then: perftrail run" in said
+    assert f"1 of 1 comparison has too few pairs for a verdict, which needs {few.needed} pairs;" in reported
+    assert "increase [measure] invocations, then: perftrail run" in reported

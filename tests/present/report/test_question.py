@@ -66,7 +66,7 @@ def test_without_a_question_the_largest_difference_is_reported(tmp_path: Path) -
 
 
 def test_noisy_samples_are_reported_but_decide_nothing(tmp_path: Path) -> None:
-    page = report(tmp_path, watcher=FakeWatcher.seeing(*[NOISY] * 200))
+    page = report(tmp_path, watcher=FakeWatcher.with_conditions(*[NOISY] * 200))
     assert (
         "pooled 29 % less, but that is no evidence: other processes used the machine" in page.verdict.sentence
     )
@@ -130,8 +130,8 @@ def test_claims_are_in_the_page_with_their_results(tmp_path: Path, band: str, ve
     section = next(each for each in page.sections if each.name == "claims")
     assert section.paragraphs == (f"1 {verdict} and 41 cannot be measured.",)
     [table] = section.tables
-    said, judged, found = table.rows[0]
-    assert (said, judged) == ("pooled takes half | the time", verdict)
+    reported, judged, found = table.rows[0]
+    assert (reported, judged) == ("pooled takes half | the time", verdict)
     assert found.startswith("pooled / plain = 0.")
     assert f"in wall at threads 4; claimed {band}" in found
     assert table.rows[1] == ("nobody has it", "cannot be measured", "it is lost")

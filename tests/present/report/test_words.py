@@ -39,9 +39,9 @@ def test_plain_text_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize("letter", ["\x1b", "\u202e", "\u2066", "\n", "\x00"])
 def test_characters_that_steer_are_spelt_out(letter: str) -> None:
-    told = escaped(f"a{letter}b")
-    assert letter not in told
-    assert told.startswith("a\\")
+    text = escaped(f"a{letter}b")
+    assert letter not in text
+    assert text.startswith("a\\")
 
 
 def test_characters_may_be_kept_where_text_has_lines() -> None:
@@ -49,9 +49,9 @@ def test_characters_may_be_kept_where_text_has_lines() -> None:
 
 
 def test_long_text_is_cut_and_says_so() -> None:
-    told = escaped("x" * 1000)
-    assert len(told) == LONGEST_ESCAPED
-    assert told.endswith("…")
+    text = escaped("x" * 1000)
+    assert len(text) == LONGEST_ESCAPED
+    assert text.endswith("…")
 
 
 def test_a_title_has_id_label_and_message() -> None:
@@ -73,15 +73,15 @@ def test_a_row_is_named_with_its_point() -> None:
 def test_a_value_has_its_interval_unless_one_value_has_none() -> None:
     assert row_value(row()) == "no value"
     assert row_value(row(1.5)) == "1.50 s"
-    told = row_value(row(*(1.0 + number / 100 for number in range(10))))
-    assert told.startswith("1.0")
-    assert "[" in told
+    text = row_value(row(*(1.0 + number / 100 for number in range(10))))
+    assert text.startswith("1.0")
+    assert "[" in text
 
 
 def test_an_effect_has_direction_ratio_and_interval() -> None:
-    told = effect_words(0.5, 0.48, 0.52)
-    assert told.startswith("50 % less (× 0.500")
-    assert "95 % interval 0.480 to 0.520" in told
+    text = effect_words(0.5, 0.48, 0.52)
+    assert text.startswith("50 % less (× 0.500")
+    assert "95 % interval 0.480 to 0.520" in text
 
 
 def test_names_of_files_never_collide() -> None:

@@ -82,12 +82,12 @@ def collect(directory: Path) -> dict[str, Counts]:
     """Return the counts of all builds below a directory, by file of the launcher."""
     found: dict[str, Counts] = defaultdict(Counts)
     for notes in sorted(directory.rglob("*.gcda")):
-        made = notes.parent / "gcov"
-        made.mkdir(exist_ok=True)
+        gcov_directory = notes.parent / "gcov"
+        gcov_directory.mkdir(exist_ok=True)
         command = ["gcov", "--json-format", "--branch-probabilities", str(notes)]
-        if subprocess.run(command, check=False, cwd=made, capture_output=True).returncode:
+        if subprocess.run(command, check=False, cwd=gcov_directory, capture_output=True).returncode:
             print(f"not counted: gcov cannot read {notes}", file=sys.stderr)
-        for report in made.glob("*.gcov.json.gz"):
+        for report in gcov_directory.glob("*.gcov.json.gz"):
             for file in json.loads(gzip.decompress(report.read_bytes()))["files"]:
                 path = (notes.parent / file["file"]).resolve()
                 if path.is_relative_to(LAUNCHER) and path.suffix == ".c":

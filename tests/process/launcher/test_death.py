@@ -128,10 +128,10 @@ def test_perftrail_notices_the_launchers_death_and_continues(
         assert eventually(lambda: is_up(trial))
         os.kill(perftrail.pids(whom)[0], signal.SIGKILL)
         assert perftrail.python.stdout is not None
-        said = perftrail.python.stdout.read()
+        output = perftrail.python.stdout.read()
         assert perftrail.python.wait(30) == 0
-    assert "error: launcher — ended unexpectedly" in said
-    assert "Exited(code=0)" in said
+    assert "error: launcher — ended unexpectedly" in output
+    assert "Exited(code=0)" in output
 
 
 def test_ctrl_c_kills_the_tree_and_leaves_the_launcher_usable(launcher_file: Path, trial: Trial) -> None:

@@ -95,11 +95,11 @@ class FailingLauncher:
             with suppress(BrokenPipeError):
                 process.stdin.close()
             events += [json.loads(line) for line in process.stdout]
-            said = process.stderr.read().decode()
+            output = process.stderr.read().decode()
             process.wait()
             stop.cancel()
         for name in re.findall(r"(\w+):\d+:", fail):
-            assert f"{name} failed\n" in said, f"{name} was not called so often"
+            assert f"{name} failed\n" in output, f"{name} was not called so often"
         return Served(events=events, code=process.returncode)
 
 

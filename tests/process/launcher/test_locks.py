@@ -335,19 +335,19 @@ with Launcher(Path(sys.argv[1])) as launcher:
 def test_what_a_killed_perftrail_counted_into_is_removed_by_the_next(
     plain_launcher: Path, trial: Trial
 ) -> None:
-    said = trial.directory / "said"
-    done = subprocess.run([sys.executable, "-c", KILLED, plain_launcher, said], check=False)
+    output = trial.directory / "said"
+    done = subprocess.run([sys.executable, "-c", KILLED, plain_launcher, output], check=False)
     assert done.returncode == -signal.SIGKILL
-    left = Path(said.read_text().strip())
+    left = Path(output.read_text().strip())
     assert left.name.startswith("perftrail-locks-")
     remove_left_over_lock_files()
     assert not left.exists()
 
 
 def test_nothing_of_the_counting_is_left_behind(launcher: Launcher, trial: Trial) -> None:
-    said = trial.directory / "said"
-    launcher.run(trial.shell('echo "$PERFTRAIL_LOCKS"', stdout=str(said), lock_counter="preload"))
-    counted = Path(said.read_text().strip())
+    output = trial.directory / "said"
+    launcher.run(trial.shell('echo "$PERFTRAIL_LOCKS"', stdout=str(output), lock_counter="preload"))
+    counted = Path(output.read_text().strip())
     assert counted.name.startswith("perftrail-locks-")
     assert not counted.exists()
 

@@ -1,4 +1,4 @@
-"""Settings are put back, whoever dies."""
+"""Settings are write_files back, whoever dies."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def eventually_says(knobs: tuple[Change, ...], wanted: list[str]) -> None:
 
 def start_holder(knobs: tuple[Change, ...], record: Path) -> tuple[subprocess.Popen[str], int]:
     """Start a process that holds settings: it and its guard's id."""
-    told = json.dumps([asdict(change) for change in knobs])
+    serialised = json.dumps([asdict(change) for change in knobs])
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, told, str(record)],
+        [sys.executable, "-c", HOLDER, serialised, str(record)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

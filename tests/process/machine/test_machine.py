@@ -107,9 +107,9 @@ def test_this_machine_can_be_read_and_stays_the_same() -> None:
 
 
 def test_no_name_of_a_host_or_user_is_read() -> None:
-    told = " ".join(read_machine().facts.values()).split()
-    assert socket.gethostname() not in told
-    assert getpass.getuser() not in told
+    texts = " ".join(read_machine().facts.values()).split()
+    assert socket.gethostname() not in texts
+    assert getpass.getuser() not in texts
 
 
 def test_a_machine_without_information_is_still_a_machine(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_the_tightest_limit_on_cpu_time_counts(
 
 
 def test_governors_turbo_and_containers_are_reported(tmp_path: Path) -> None:
-    told = facts(
+    texts = facts(
         tmp_path,
         {
             "sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "powersave\n",
@@ -245,5 +245,5 @@ def test_governors_turbo_and_containers_are_reported(tmp_path: Path) -> None:
             ".dockerenv": "",
         },
     )
-    assert (told["governor"], told["turbo"], told["smt"]) == ("performance powersave", "off", "on")
-    assert told["container"] == "docker"
+    assert (texts["governor"], texts["turbo"], texts["smt"]) == ("performance powersave", "off", "on")
+    assert texts["container"] == "docker"

@@ -8,7 +8,7 @@ import pytest
 
 from perftrail.process.machine.load import Watch, busiest, read_process_table
 from tests.process.machine.cpu_load import hog
-from tests.process.machine.fake_root import put
+from tests.process.machine.fake_root import write_files
 
 NOBODY = -1
 
@@ -22,20 +22,22 @@ def stat(pid: int, name: str, parent: int, user: int, system: int) -> dict[str, 
 def test_the_worst_come_first_and_our_own_are_left_out(tmp_path: Path) -> None:
     files = stat(10, "us", 1, 0, 0) | stat(11, "our child", 10, 0, 0) | stat(12, "our grandchild", 11, 0, 0)
     before = read_process_table(
-        put(tmp_path, files | stat(20, "a ) b (", 1, 100, 0) | stat(21, "little", 1, 5, 0))
+        write_files(tmp_path, files | stat(20, "a ) b (", 1, 100, 0) | stat(21, "little", 1, 5, 0))
     )
     files = (
         stat(10, "us", 1, 50, 0) | stat(11, "our child", 10, 70, 0) | stat(12, "our grandchild", 11, 90, 0)
     )
     later = stat(20, "a ) b (", 1, 130, 10) | stat(21, "little", 1, 10, 0) | stat(22, "new", 1, 20, 0)
-    after = read_process_table(put(tmp_path, files | later | stat(23, "idle", 1, 0, 0)))
+    after = read_process_table(write_files(tmp_path, files | later | stat(23, "idle", 1, 0, 0)))
     found = busiest(before, after, seconds=0.5, own=10)
     assert [(each.pid, each.name) for each in found] == [(20, "a ) b ("), (22, "new"), (21, "little")]
     assert [each.cpus for each in found] == pytest.approx([0.8, 0.4, 0.1])
 
 
 def test_a_process_that_ends_while_it_is_read_is_left_out(tmp_path: Path) -> None:
-    put(tmp_path, {"proc/30/status": "Name: gone\n", "proc/31/stat": "31 (cut"} | stat(32, "there", 1, 0, 0))
+    write_files(
+        tmp_path, {"proc/30/status": "Name: gone\n", "proc/31/stat": "31 (cut"} | stat(32, "there", 1, 0, 0)
+    )
     assert list(read_process_table(tmp_path)) == [32]
 
 

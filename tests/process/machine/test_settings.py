@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.process.machine.settings import possible_changes, read_settings
-from tests.process.machine.fake_root import put, stat
+from tests.process.machine.fake_root import stat, write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ CPU = "sys/devices/system/cpu"
 
 
 def test_settings_are_read_where_they_are_and_left_out_where_not(tmp_path: Path) -> None:
-    put(
+    write_files(
         tmp_path,
         {
             "proc/stat": stat(idle=90.0, stolen=10.0),
@@ -49,12 +49,12 @@ def test_settings_are_read_where_they_are_and_left_out_where_not(tmp_path: Path)
     ],
 )
 def test_a_mouse_does_not_power_a_machine(tmp_path: Path, files: dict[str, str], power: str | None) -> None:
-    put(tmp_path, {f"sys/class/power_supply/{name}": text for name, text in files.items()})
+    write_files(tmp_path, {f"sys/class/power_supply/{name}": text for name, text in files.items()})
     assert read_settings(str(tmp_path)).get("power") == power
 
 
 def test_only_what_differs_and_is_offered_would_be_changed(tmp_path: Path) -> None:
-    put(
+    write_files(
         tmp_path,
         {
             f"{CPU}/cpufreq/policy0/scaling_governor": "powersave\n",

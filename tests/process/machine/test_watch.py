@@ -13,21 +13,21 @@ from perftrail.model.process import Command, Exited
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine.load import Watch
 from tests.process.machine.cpu_load import hog
-from tests.process.machine.fake_root import Hands, put, stat
+from tests.process.machine.fake_root import ManualClock, stat, write_files
 
 
-def watch(root: Path, hands: Hands, files: dict[str, str] | None = None) -> Watch:
-    return Watch(str(put(root, {"proc/stat": stat()} | (files or {}))), clocks=hands.clocks())
+def watch(root: Path, clock: ManualClock, files: dict[str, str] | None = None) -> Watch:
+    return Watch(str(write_files(root, {"proc/stat": stat()} | (files or {}))), clocks=clock.clocks())
 
 
 def test_foreign_use_is_all_that_was_not_idle_and_not_ours(tmp_path: Path) -> None:
-    hands = Hands()
-    with watch(tmp_path, hands) as looking:
-        looking.begin()
-        hands.at += 1.0
-        hands.own += 0.1
-        put(tmp_path, {"proc/stat": stat(idle=0.5, waiting=0.2)})
-        found = looking.end(0.7)
+    clock = ManualClock()
+    with watch(tmp_path, clock) as watched:
+        watched.begin()
+        clock.at += 1.0
+        clock.own += 0.1
+        write_files(tmp_path, {"proc/stat": stat(idle=0.5, waiting=0.2)})
+        found = watched.end(0.7)
     assert found.foreign_cpus == pytest.approx(2.0 - 0.7 - 0.1 - 0.7)
     assert found.foreign_method == "proc-stat"
     assert found.window_seconds == pytest.approx(1.0)
@@ -35,90 +35,90 @@ def test_foreign_use_is_all_that_was_not_idle_and_not_ours(tmp_path: Path) -> No
 
 def test_the_exact_count_of_all_cpu_time_is_preferred(tmp_path: Path) -> None:
     group = "sys/fs/cgroup/cpuacct"
-    hands = Hands()
+    clock = ManualClock()
     with watch(
-        tmp_path, hands, {f"{group}/release_agent": "", f"{group}/cpuacct.usage": "1000000000\n"}
-    ) as looking:
-        looking.begin()
-        hands.at += 0.1
-        put(tmp_path, {f"{group}/cpuacct.usage": "1123000000\n"})
-        found = looking.end(0.1)
+        tmp_path, clock, {f"{group}/release_agent": "", f"{group}/cpuacct.usage": "1000000000\n"}
+    ) as watched:
+        watched.begin()
+        clock.at += 0.1
+        write_files(tmp_path, {f"{group}/cpuacct.usage": "1123000000\n"})
+        found = watched.end(0.1)
     assert found.foreign_method == "cpuacct"
     assert found.foreign_cpus == pytest.approx(0.23)
 
 
 def test_the_count_of_a_container_is_not_the_machine(tmp_path: Path) -> None:
-    with watch(tmp_path, Hands(), {"sys/fs/cgroup/cpuacct/cpuacct.usage": "1\n"}) as looking:
-        assert looking.method == "proc-stat"
+    with watch(tmp_path, ManualClock(), {"sys/fs/cgroup/cpuacct/cpuacct.usage": "1\n"}) as watched:
+        assert watched.method == "proc-stat"
 
 
 def test_what_a_short_invocation_cannot_resolve_is_not_told(tmp_path: Path) -> None:
-    hands = Hands()
-    with watch(tmp_path, hands) as looking:
-        looking.begin()
-        hands.at += 0.005
-        found = looking.end(0.005)
+    clock = ManualClock()
+    with watch(tmp_path, clock) as watched:
+        watched.begin()
+        clock.at += 0.005
+        found = watched.end(0.005)
     assert found.foreign_cpus is None
     assert flags(found, 0.25) == ()
 
 
 def test_short_invocations_are_judged_by_the_time_around_them(tmp_path: Path) -> None:
-    hands = Hands()
+    clock = ManualClock()
     idle = 0.0
-    with watch(tmp_path, hands) as looking:
+    with watch(tmp_path, clock) as watched:
         for _ in range(30):
-            looking.begin()
-            hands.at += 0.010
+            watched.begin()
+            clock.at += 0.010
             idle += 0.010
-            put(tmp_path, {"proc/stat": stat(idle=idle)})
-            found = looking.end(0.005)
+            write_files(tmp_path, {"proc/stat": stat(idle=idle)})
+            found = watched.end(0.005)
     assert found.foreign_cpus == pytest.approx(0.5)
     assert found.window_seconds == pytest.approx(0.2)
 
 
 def test_a_pause_in_which_something_may_have_been_built_is_not_foreign(tmp_path: Path) -> None:
-    hands = Hands()
-    with watch(tmp_path, hands) as looking:
-        looking.begin()
-        hands.at += 1.0
-        looking.end(2.0)
-        hands.at += 30.0  # both CPUs worked
-        looking.begin()
-        hands.at += 0.1
-        assert looking.end(0.2).foreign_cpus is None
+    clock = ManualClock()
+    with watch(tmp_path, clock) as watched:
+        watched.begin()
+        clock.at += 1.0
+        watched.end(2.0)
+        clock.at += 30.0  # both CPUs worked
+        watched.begin()
+        clock.at += 0.1
+        assert watched.end(0.2).foreign_cpus is None
 
 
 def test_an_invocation_that_was_broken_off_is_forgotten(tmp_path: Path) -> None:
-    hands = Hands()
-    with watch(tmp_path, hands) as looking:
-        looking.begin()
-        hands.at += 0.05
-        looking.begin()
-        hands.at += 0.19
-        assert looking.end(0.38).foreign_cpus is None
+    clock = ManualClock()
+    with watch(tmp_path, clock) as watched:
+        watched.begin()
+        clock.at += 0.05
+        watched.begin()
+        clock.at += 0.19
+        assert watched.end(0.38).foreign_cpus is None
 
 
 def test_stolen_time_is_distinguished_from_foreign_use(tmp_path: Path) -> None:
-    hands = Hands()
-    with watch(tmp_path, hands) as looking:
-        looking.begin()
-        hands.at += 1.0
-        put(tmp_path, {"proc/stat": stat(idle=1.0, stolen=0.4)})
-        found = looking.end(0.6)
+    clock = ManualClock()
+    with watch(tmp_path, clock) as watched:
+        watched.begin()
+        clock.at += 1.0
+        write_files(tmp_path, {"proc/stat": stat(idle=1.0, stolen=0.4)})
+        found = watched.end(0.6)
     assert found.stolen_cpus == pytest.approx(0.4)
     assert found.foreign_cpus == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_suspend_shows_in_the_clocks(tmp_path: Path) -> None:
-    hands = Hands()
-    with watch(tmp_path, hands) as looking:
-        looking.begin()
-        hands.asleep += 3600.0
-        assert looking.end(0.0).suspended_seconds == pytest.approx(3600.0)
+    clock = ManualClock()
+    with watch(tmp_path, clock) as watched:
+        watched.begin()
+        clock.asleep += 3600.0
+        assert watched.end(0.0).suspended_seconds == pytest.approx(3600.0)
 
 
 def test_pressure_heat_swapping_and_limits_are_reported(tmp_path: Path) -> None:
-    hands = Hands()
+    clock = ManualClock()
     cpu = "sys/devices/system/cpu"
 
     def counters(pressed: int, pages: int, heat: int, throttled: int) -> dict[str, str]:
@@ -138,11 +138,11 @@ def test_pressure_heat_swapping_and_limits_are_reported(tmp_path: Path) -> None:
         f"{cpu}/cpufreq/policy1/scaling_cur_freq": "3100000\n",
         "sys/class/thermal/thermal_zone0/temp": "54000\n",
     }
-    with watch(tmp_path, hands, constant | counters(0, 3, 1, 2)) as looking:
-        looking.begin()
-        hands.at += 0.5
-        put(tmp_path, counters(250_000, 5, 2, 4))
-        found = looking.end(0.0)
+    with watch(tmp_path, clock, constant | counters(0, 3, 1, 2)) as watched:
+        watched.begin()
+        clock.at += 0.5
+        write_files(tmp_path, counters(250_000, 5, 2, 4))
+        found = watched.end(0.0)
     assert found.cpu_pressure == pytest.approx(0.5)
     assert found.memory_pressure == 0.0
     assert found.io_pressure is None
@@ -152,28 +152,28 @@ def test_pressure_heat_swapping_and_limits_are_reported(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_information_is_not_an_error(tmp_path: Path) -> None:
-    with Watch(str(tmp_path)) as looking:
-        looking.begin()
-        found = looking.end(0.0)
+    with Watch(str(tmp_path)) as watched:
+        watched.begin()
+        found = watched.end(0.0)
         assert (found.foreign_cpus, found.values()) == (None, {})
-        assert looking.recent() == 0.0
+        assert watched.recent() == 0.0
 
 
 def test_the_last_half_second_is_known_after_watching_it(tmp_path: Path) -> None:
-    hands = Hands()
-    with watch(tmp_path, hands) as looking:
-        told = []
+    clock = ManualClock()
+    with watch(tmp_path, clock) as watched:
+        loads = []
         for number in range(9):
-            put(tmp_path, {"proc/stat": stat(idle=number / 16)})
-            told.append(looking.recent())
-            hands.at += 1 / 16
-    assert told[:8] == [None] * 8
-    assert told[8] == pytest.approx(1.0)
+            write_files(tmp_path, {"proc/stat": stat(idle=number / 16)})
+            loads.append(watched.recent())
+            clock.at += 1 / 16
+    assert loads[:8] == [None] * 8
+    assert loads[8] == pytest.approx(1.0)
 
 
 def test_watching_closes_what_it_opened(tmp_path: Path) -> None:
     before = open_files()
-    with watch(tmp_path, Hands()):
+    with watch(tmp_path, ManualClock()):
         assert len(open_files()) > len(before)
     assert open_files() == before
 
@@ -190,15 +190,15 @@ def test_a_real_cpu_load_is_seen_during_a_real_invocation() -> None:
     with (
         hog() as hogging,
         Launcher() as launcher,
-        Watch(helpers=lambda: (launcher.start().server_pid,)) as looking,
+        Watch(own_processes=lambda: (launcher.start().server_pid,)) as watched,
     ):
         launcher.start()
         idle_before, at_before = idle_seconds(), time.monotonic()
-        looking.begin()
+        watched.begin()
         hogged_before = hogging.cpu_seconds()
         ran = launcher.run(command)
         hogged = hogging.cpu_seconds() - hogged_before
-        found = looking.end(ran.cpu_seconds)
+        found = watched.end(ran.cpu_seconds)
         outer = time.monotonic() - at_before
         idle = idle_seconds() - idle_before
     assert ran.ended == Exited(code=0)

@@ -29,21 +29,21 @@ class Inside:
     own: Path
     logs: Path
     memory_cgroup: str | None
-    said: str = field(default="")
+    output: str = field(default="")
 
     def run(self, script: str, **how: object) -> Ran:
-        """Run a shell script in there, keeping what it says."""
-        output = str(self.logs / "said")
+        """Run a shell script in the sandbox and keep its output."""
+        log = self.logs / "output"
         command = {
             "environment": {"PATH": "/usr/bin:/bin", "HOME": str(Path.home()), "LC_ALL": "C.UTF-8"},
             "directory": str(self.own),
-            "stdout": output,
-            "stderr": output,
+            "stdout": str(log),
+            "stderr": str(log),
             "timeout_seconds": 30.0,
             **how,
         }
-        ran = self.starter.run(Command(arguments=("/bin/sh", "-c", script), **command))  # type: ignore[arg-type] # a test's own words
-        self.said = Path(output).read_text(errors="replace") if Path(output).exists() else ""
+        ran = self.starter.run(Command(arguments=("/bin/sh", "-c", script), **command))  # type: ignore[arg-type] # arguments of a test
+        self.output = log.read_text(errors="replace") if log.exists() else ""
         return ran
 
 
@@ -61,5 +61,5 @@ def opened(root: Path, sandbox: Sandbox | None = None, *, phase: Phase = "build"
         )
         sandboxes.prepare()
         memory = outside.start().memory_cgroup
-        with sandboxes.around(phase, [str(own)]) as starter:
+        with sandboxes.sandboxed(phase, [str(own)]) as starter:
             yield Inside(starter=starter, study=study, own=own, logs=logs, memory_cgroup=memory)

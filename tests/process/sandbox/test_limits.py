@@ -49,7 +49,7 @@ def test_no_connection_leaves_it_and_that_is_said(inside: Inside, listener: sock
 def test_a_study_that_says_why_has_the_network(tmp_path: Path, listener: socket.socket) -> None:
     sandbox = Sandbox(network="build", why="the test's own server")
     with listener, opened(tmp_path, sandbox) as inside:
-        assert inside.run(connect(listener)).ended == Exited(code=0), inside.said
+        assert inside.run(connect(listener)).ended == Exited(code=0), inside.output
 
 
 def test_a_run_has_no_network_when_only_the_build_has(tmp_path: Path, listener: socket.socket) -> None:
@@ -184,7 +184,7 @@ def test_locks_are_counted_in_there_too(inside: Inside) -> None:
     ran = inside.run(
         "python3 -c 'import threading; threading.Thread(target=print).start()'", lock_counter="preload"
     )
-    assert ran.locks is not None, inside.said
+    assert ran.locks is not None, inside.output
     assert ran.locks.threads >= 1
 
 

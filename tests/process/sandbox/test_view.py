@@ -27,8 +27,8 @@ def test_the_home_directory_is_there_and_empty(home: Path, tmp_path: Path) -> No
     with opened(tmp_path / "place") as inside:
         ran = inside.run(f"ls -A {home}; cat {home}/secret; echo mine > {home}/note && cat {home}/note")
     assert ran.ended == Exited(code=0)
-    assert "the secret" not in inside.said
-    assert inside.said.splitlines()[-1] == "mine"
+    assert "the secret" not in inside.output
+    assert inside.output.splitlines()[-1] == "mine"
     assert [path.name for path in home.iterdir()] == ["secret"]
 
 
@@ -38,8 +38,8 @@ def test_what_the_study_names_of_the_home_can_be_read_and_not_changed(home: Path
     sandbox = Sandbox(readable=("~/tools",), why="the tool")
     with opened(tmp_path / "place", sandbox) as inside:
         inside.run(f"cat {home}/tools/one {home}/secret; echo x > {home}/tools/two")
-    assert inside.said.startswith("a tool\n")
-    assert "the secret" not in inside.said
+    assert inside.output.startswith("a tool\n")
+    assert "the secret" not in inside.output
     assert not (home / "tools" / "two").exists()
 
 
@@ -76,7 +76,7 @@ def test_only_the_own_directories_can_be_written_to(inside: Inside, tmp_path: Pa
     ]
     closed += [inside.study / ".perftrail", inside.own.parent, "/sys/fs/cgroup", "/proc/sys/kernel"]
     for directory in directories:
-        assert inside.run(f"echo x > {directory}/pwned").ended == Exited(code=0), (directory, inside.said)
+        assert inside.run(f"echo x > {directory}/pwned").ended == Exited(code=0), (directory, inside.output)
     for each in closed:
         assert inside.run(f"echo x > {each}/pwned").ended != Exited(code=0), each
     assert not Path("/tmp/pwned").exists()
@@ -87,7 +87,7 @@ def test_kernel_settings_cannot_be_changed(inside: Inside) -> None:
     inside.run(
         "for f in $(find /proc/sys /sys -type f -writable 2>/dev/null | head -5); do echo open $f; done"
     )
-    assert "open" not in inside.said
+    assert "open" not in inside.output
     before = Path("/proc/sys/vm/swappiness").read_text()
     assert inside.run("echo 11 > /proc/sys/vm/swappiness").ended != Exited(code=0)
     assert Path("/proc/sys/vm/swappiness").read_text() == before
@@ -99,7 +99,7 @@ def test_passwords_of_the_machine_cannot_be_read(inside: Inside) -> None:
 
 def test_results_and_processes_outside_are_not_visible(inside: Inside) -> None:
     inside.run(f"ls -A {inside.study}/.perftrail; ls -d /proc/[0-9]* | wc -l; ls -A /run")
-    names, count = inside.said.split()[:-1], int(inside.said.split()[-1])
+    names, count = inside.output.split()[:-1], int(inside.output.split()[-1])
     assert set(names) == {"builds", "sandboxes", "sources"}
     assert count < 10
 
@@ -109,13 +109,13 @@ def test_its_launcher_hides_its_open_files(inside: Inside) -> None:
     inside.run(
         script + "cat /proc/$p/environ /proc/$p/mem && echo got in; ls /proc/$p/root/ && echo got in; done"
     )
-    assert "Permission denied" in inside.said
-    assert "got in" not in inside.said
+    assert "Permission denied" in inside.output
+    assert "got in" not in inside.output
 
 
 def test_a_program_inherits_nothing_that_leads_outside(inside: Inside) -> None:
     inside.run("ls -l /proc/self/fd | grep -c -- '->'")
-    assert int(inside.said) == 4
+    assert int(inside.output) == 4
 
 
 def test_what_one_start_leaves_behind_no_other_finds(inside: Inside) -> None:
@@ -123,7 +123,7 @@ def test_what_one_start_leaves_behind_no_other_finds(inside: Inside) -> None:
         "for d in /tmp $HOME /dev/shm; do mkdir $d/d; echo x > $d/d/f; chmod 000 $d/d; ln -s /etc $d/l; done"
     )
     inside.run("ls -A /tmp $HOME /dev/shm | grep -v : | grep -v '^pytest' | grep .")
-    assert {"d", "f", "l"} & set(inside.said.split()) == set()
+    assert {"d", "f", "l"} & set(inside.output.split()) == set()
     assert Path("/etc/passwd").exists()
 
 
@@ -148,15 +148,15 @@ def test_a_moved_mount_point_is_mounted_again(inside: Inside) -> None:
         pytest.skip("the tests' directories are not below /tmp")
     top = inside.study.relative_to("/tmp").parts[0]
     assert inside.run(f"mv /tmp/{top} /tmp/moved").ended == Exited(code=0)
-    assert inside.run(f"cat {inside.study}/perftrail.toml").ended == Exited(code=0), inside.said
-    assert inside.said == "# the study\n"
+    assert inside.run(f"cat {inside.study}/perftrail.toml").ended == Exited(code=0), inside.output
+    assert inside.output == "# the study\n"
 
 
 def test_proxies_with_their_passwords_stay_outside_where_there_is_no_network(inside: Inside) -> None:
     inside.run(
         "echo $https_proxy", environment={"https_proxy": "http://me:word@proxy.invalid", "PATH": "/bin"}
     )
-    assert inside.said == "\n"
+    assert inside.output == "\n"
 
 
 def test_a_build_takes_from_the_compiler_cache_and_puts_nothing_in(inside: Inside) -> None:
@@ -182,7 +182,7 @@ def test_services_of_the_machine_are_not_reached_through_their_sockets(tmp_path:
         for sandbox, reached in ((Sandbox(), False), (Sandbox(network="build", why="a test"), True)):
             with opened(tmp_path / str(reached), sandbox) as inside:
                 inside.run(f'exec python3 -c "{CONNECT}" {directory}/service')
-            assert ("connected" in inside.said) is reached, inside.said
+            assert ("connected" in inside.output) is reached, inside.output
 
 
 def test_services_in_the_studys_directory_are_not_reached_either(
@@ -200,7 +200,7 @@ def test_services_in_the_studys_directory_are_not_reached_either(
         ):
             script = f"import os, sys; os.chdir(sys.argv[1]); sys.argv[1] = 'service'; {CONNECT}"
             inside.run(f'exec python3 -c "{script}" {path.parent}')
-        assert "connected" not in inside.said
+        assert "connected" not in inside.output
         assert path.is_socket()
 
 
@@ -217,7 +217,7 @@ def test_keys_of_the_session_stay_outside(tmp_path: Path) -> None:
     script = f"print(ctypes.CDLL(None).syscall({keyctl}, {search}, {session}, b'user', b'perftrail-test', 0))"
     with opened(tmp_path) as inside:
         inside.run(f'exec python3 -c "import ctypes; {script}"')
-        assert inside.said == "-1\n"
+        assert inside.output == "-1\n"
     assert call(keyctl, search, session, b"user", b"perftrail-test", 0) == key
 
 
@@ -226,4 +226,4 @@ def test_a_path_socket_in_a_writable_directory_is_the_programs_own(inside: Insid
         "exec python3 -c \"import socket; s = socket.socket(1); s.bind('s'); s.listen(); "
         "c = socket.socket(1); c.connect('s'); print('connected')\""
     )
-    assert inside.said == "connected\n"
+    assert inside.output == "connected\n"

@@ -47,7 +47,7 @@ def ids(arranged: Arranged) -> list[str]:
 def values(arranged: Arranged, metric: str = "wall") -> dict[str, list[float]]:
     return {
         str(cell): [value for each in taken for value in each.values.get(metric, ())]
-        for cell, taken in arranged.taken.items()
+        for cell, taken in arranged.values_by_cell.items()
     }
 
 
@@ -109,7 +109,7 @@ def test_values_that_were_taken_together_stay_together_and_summaries_apart() -> 
             )
         ]
     )
-    (taken,) = found.taken.values()
+    (taken,) = found.values_by_cell.values()
     assert [(dict(each.values), each.flags) for each in taken] == [
         ({"wall": [1.0, 2.0], "peak_memory": [10.0, 20.0]}, ()),
         ({"user": [0.5]}, (SUMMARY,)),
@@ -119,7 +119,7 @@ def test_values_that_were_taken_together_stay_together_and_summaries_apart() -> 
 def test_numbers_of_parameters_are_numbers_in_their_order() -> None:
     found = arrange([file("1", *(series(1.0, point=(("n", text),)) for text in ("10", "9", "0.5")))])
     assert found.benchmarks["b"].parameters == {"n": (0.5, 9, 10)}
-    assert {cell.point for cell in found.taken} == {Point((("n", value),)) for value in (0.5, 9, 10)}
+    assert {cell.point for cell in found.values_by_cell} == {Point((("n", value),)) for value in (0.5, 9, 10)}
 
 
 def test_hostile_names_are_made_harmless_and_stay_different() -> None:

@@ -196,19 +196,21 @@ def everything(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (TABLE.replace("0.125", "fast"), 'line 3: value: "fast" is not a finite number'),
         (TABLE.replace(",wall,0.5,s,", ",wall,0.5,ms,"), "in two units"),
     ],
 )
-def test_nothing_is_left_of_an_import_that_fails(study: Path, tmp_path: Path, text: str, told: str) -> None:
+def test_nothing_is_left_of_an_import_that_fails(
+    study: Path, tmp_path: Path, text: str, expected: str
+) -> None:
     (tmp_path / "wrong").mkdir()
     (tmp_path / "wrong" / "one.csv").write_text(TABLE.replace("v2", "v3"))
     (tmp_path / "wrong" / "two.csv").write_text(text)
     before = everything(tmp_path)
     for target in (study, tmp_path / "fresh" / "study"):
-        with pytest.raises(SourceError, match=told):
+        with pytest.raises(SourceError, match=expected):
             import_files([tmp_path / "wrong" / "one.csv", tmp_path / "wrong" / "two.csv"], target)
         assert everything(tmp_path) == before
 

@@ -17,22 +17,22 @@ pytestmark = needs_fossil
 
 def test_touching_keeps_what_touches_and_both_ends(opened: Open, repository: FossilRepository) -> None:
     texts = [("1", "1"), ("1", "2"), ("2", "2"), ("2", "3"), ("3", "3"), ("3", "4")]
-    made = [repository.commit({"src/a.c": a, "docs": d}) for a, d in texts]
+    commits = [repository.commit({"src/a.c": a, "docs": d}) for a, d in texts]
     for touching in ("src/a.c", "src", "*.c", "./src"):
-        source = opened(range=f"{made[1]}..{made[5]}", touching=(touching,))
-        assert ids(source.history()) == [made[1], made[2], made[4], made[5]]
+        source = opened(range=f"{commits[1]}..{commits[5]}", touching=(touching,))
+        assert ids(source.history()) == [commits[1], commits[2], commits[4], commits[5]]
 
 
 def test_touching_sees_modes_renames_and_removals(opened: Open, repository: FossilRepository) -> None:
-    made = [
+    commits = [
         repository.commit({"a": "1", "b": "1"}),
         repository.commit({"a": "1", "b": "2"}),
         repository.commit({"a": "1", "b": "program:2"}),
         repository.commit({"a": "1", "c": "program:2"}, renamed={"c": "b"}),
         repository.commit({"a": "1"}),
     ]
-    assert ids(opened(touching=("b",)).history()) == made[:4]
-    assert ids(opened(touching=("c",)).history()) == made[3:]
+    assert ids(opened(touching=("b",)).history()) == commits[:4]
+    assert ids(opened(touching=("c",)).history()) == commits[3:]
 
 
 def test_touching_leaves_out_a_merge_that_only_took_a_side(opened: Open, merged: dict[str, str]) -> None:
@@ -49,7 +49,7 @@ def test_touching_what_is_not_there_is_said(opened: Open, repository: FossilRepo
 def test_touched_names_files_against_what_is_known_of_the_parents(
     opened: Open, repository: FossilRepository
 ) -> None:
-    made = [
+    commits = [
         repository.commit({"a": "1"}),
         repository.commit({"a": "2", "it's": "1"}),
         repository.commit({"a": "2", "b": "1"}),
@@ -58,7 +58,7 @@ def test_touched_names_files_against_what_is_known_of_the_parents(
     history = source.history()
     assert source.touched(history) == ((), ("a", "it's"), ("b", "it's"))
     assert source.touched((history[0], history[2])) == ((), ("a", "b"))
-    assert ids(history) == made
+    assert ids(history) == commits
 
 
 def test_touched_is_how_trees_differ_through_renames_modes_and_merges(
@@ -71,17 +71,17 @@ def test_touched_is_how_trees_differ_through_renames_modes_and_merges(
         {"a": "unlike either", "c": "1", "s": "1"},
         {"a": "2"},
     ]
-    made = [
+    commits = [
         repository.commit(trees[0]),
         repository.commit(trees[1], renamed={"c": "b"}),
         repository.commit(trees[2]),
     ]
-    side = repository.commit({"a": "1", "b": "1", "s": "1"}, branch="side", parents=[made[0]])
-    made.append(repository.commit(trees[3], parents=[made[2], side]))
-    made.append(repository.commit(trees[4]))
+    side = repository.commit({"a": "1", "b": "1", "s": "1"}, branch="side", parents=[commits[0]])
+    commits.append(repository.commit(trees[3], parents=[commits[2], side]))
+    commits.append(repository.commit(trees[4]))
     source = opened()
     history = source.history()
-    assert ids(history) == made
+    assert ids(history) == commits
     for chosen in ([0, 1, 2, 3, 4], [0, 2, 4], [1, 3]):
         differences = [
             tuple(sorted({name for name, _ in trees[one].items() ^ trees[other].items()}))
@@ -103,9 +103,9 @@ def test_labels_come_from_a_file_at_each_revision(opened: Open, repository: Foss
 def test_without_a_label_file_the_highest_tag_names_its_check_in(
     opened: Open, repository: FossilRepository
 ) -> None:
-    made = line(repository, 3)
+    commits = line(repository, 3)
     for name in ("v1.10", "v1.9"):
-        repository.tag(name, made[1])
+        repository.tag(name, commits[1])
     assert [revision.label for revision in opened().history()] == ["", "v1.10", ""]
 
 

@@ -39,14 +39,14 @@ def test_the_users_repository_is_not_touched(
 def test_a_repository_in_write_ahead_mode_is_read_and_left_as_it_is(
     opened: Open, repository: FossilRepository, tmp_path: Path
 ) -> None:
-    made = line(repository, 2)
+    commits = line(repository, 2)
     with closing(sqlite3.connect(repository.make())) as database:
         database.execute("PRAGMA journal_mode = WAL")
     home = tmp_path / "project"
     home.mkdir()
     file = home / "p.fossil"
     repository.path.rename(file)
-    assert ids(opened(file).history()) == made
+    assert ids(opened(file).history()) == commits
     assert [path.name for path in home.iterdir()] == ["p.fossil"]
     with closing(sqlite3.connect(file)) as database:
         database.execute("UPDATE event SET ecomment = 'edited' WHERE type = 'ci'")
@@ -147,12 +147,12 @@ def test_a_check_out_whose_repository_is_gone_says_so(opened: Open, lived_in: tu
 def test_the_environment_and_the_users_settings_change_nothing(
     opened: Open, repository: FossilRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = line(repository, 2)
+    commits = line(repository, 2)
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / ".sqliterc").write_text(f".shell touch {tmp_path}/pwned\n.mode box\n")
     for name in ("HOME", "FOSSIL_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     monkeypatch.delenv("USER", raising=False)
-    assert ids(opened().history()) == made
+    assert ids(opened().history()) == commits
     assert not (tmp_path / "pwned").exists()
     assert [path.name for path in (tmp_path / "home").iterdir()] == [".sqliterc"]

@@ -46,16 +46,16 @@ HOSTILE = [
 def test_hostile_names_are_names_and_nothing_else(
     opened: Open, repository: FossilRepository, tmp_path: Path, name: str
 ) -> None:
-    made = line(repository, 3)
+    commits = line(repository, 3)
     for range in (f"{name}..trunk", f"trunk..{name}"):
         with pytest.raises(SourceError, match="no revision") as caught:
             opened(range=range).history()
         assert "\x1b" not in str(caught.value)
-    branch = repository.commit({"a": "b", name: "x"}, branch=name, parents=[made[2]])
-    repository.tag(f"{name} tag", made[1])
+    branch = repository.commit({"a": "b", name: "x"}, branch=name, parents=[commits[2]])
+    repository.tag(f"{name} tag", commits[1])
     source = opened(range=f"{name} tag..{name}", touching=(name,), label=Label(file=name, pattern="(.)"))
     history = source.history()
-    assert ids(history) == [made[1], branch]
+    assert ids(history) == [commits[1], branch]
     assert history[-1].label == "x"
     tree = put(source, history[-1], tmp_path / "tree")
     assert sorted(path.name for path in tree.iterdir()) == sorted(["a", name])

@@ -90,7 +90,7 @@ def test_what_does_not_apply_is_left_half_applied_for_settling(
     (tree / "f").write_text("mine")
     again = carry(source, launcher, tmp_path, fix=fix, onto=old)
     assert isinstance(again, Conflict)
-    assert again.kept
+    assert again.directory_existed
     assert (tree / "f").read_text() == "mine"
     assert [each.name for each in (tmp_path / "work").iterdir()] == ["tree"]
 

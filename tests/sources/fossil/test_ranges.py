@@ -17,16 +17,16 @@ NEW_YEAR = 1_704_067_200
 
 
 def test_a_day_is_what_the_trunk_had_come_to(opened: Open, repository: FossilRepository) -> None:
-    made = [
+    commits = [
         repository.commit({"a": f"{day}"}, date=NEW_YEAR + (day - 1) * DAY + DAY // 2)
         for day in (1, 3, 5, 7, 9)
     ]
-    repository.commit({"a": "side"}, branch="side", parents=[made[0]], date=NEW_YEAR + 3 * DAY)
+    repository.commit({"a": "side"}, branch="side", parents=[commits[0]], date=NEW_YEAR + 3 * DAY)
     source = opened()
-    assert ids(source.history("2024-01-04..2024-01-07")) == made[1:4]
-    assert ids(source.history("2024-01-05T12:00Z..")) == made[2:]
-    assert ids(source.history("^2024-01-04 trunk")) == made[1:]
-    assert source.within("2024-01-04..2024-01-07") == set(made[1:4])
+    assert ids(source.history("2024-01-04..2024-01-07")) == commits[1:4]
+    assert ids(source.history("2024-01-05T12:00Z..")) == commits[2:]
+    assert ids(source.history("^2024-01-04 trunk")) == commits[1:]
+    assert source.within("2024-01-04..2024-01-07") == set(commits[1:4])
     with pytest.raises(SourceError, match='as old as "2020-01-01"'):
         source.history("..2020-01-01")
 
@@ -39,9 +39,9 @@ def test_the_newest_are_counted_in_the_walk(opened: Open, merged: dict[str, str]
 def test_tags_are_walked_by_version_and_never_before_what_they_contain(
     opened: Open, repository: FossilRepository
 ) -> None:
-    made = line(repository, 4)
+    commits = line(repository, 4)
     for name, number in (("v1.9", 0), ("v1.10", 2), ("v1.2", 3), ("w", 1)):
-        repository.tag(name, made[number])
+        repository.tag(name, commits[number])
     assert [each.label for each in opened(range="tags:v1.*").history()] == ["v1.9", "v1.10", "v1.2"]
     with pytest.raises(SourceError, match='no tag like "x'):
         opened(range="tags:x*").history()

@@ -191,11 +191,11 @@ def test_places_may_be_relative(
     launcher: Launcher,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = line(repository, 2)
+    commits = line(repository, 2)
     monkeypatch.chdir(tmp_path)
     table = SourceTable(kind="fossil", location=str(repository.make()))
     source = FossilSource(table, cache="near", starter=launcher)
-    assert ids(source.history()) == made
+    assert ids(source.history()) == commits
     source.materialise(source.history()[1], "tree", "log")
     assert (tmp_path / "tree" / "a").read_text() == "1"
 

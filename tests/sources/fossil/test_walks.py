@@ -18,9 +18,9 @@ pytestmark = needs_fossil
 
 def test_order_is_topological_whatever_the_dates_say(opened: Open, repository: FossilRepository) -> None:
     dates = [1_600_000_000, 1_000_000_000, 1_650_000_000, 5, 1_500_000_000]
-    made = [repository.commit({"a": f"{date}"}, date=date) for date in dates]
-    assert ids(opened(walk="all").history()) == made
-    assert ids(opened(walk="first-parent").history()) == made
+    commits = [repository.commit({"a": f"{date}"}, date=date) for date in dates]
+    assert ids(opened(walk="all").history()) == commits
+    assert ids(opened(walk="first-parent").history()) == commits
 
 
 def test_first_parent_stays_on_the_trunk(opened: Open, merged: dict[str, str]) -> None:
@@ -37,13 +37,13 @@ def test_merges_are_those_of_the_trunk_and_the_ends(opened: Open, merged: dict[s
 
 
 def test_tags_are_tagged_check_ins_and_not_branches(opened: Open, repository: FossilRepository) -> None:
-    made = line(repository, 6)
+    commits = line(repository, 6)
     for name, number in (("v9", 1), ("v1", 3), ("v5", 4)):
-        repository.tag(name, made[number])
-    off = repository.commit({"z": "z"}, branch="old", parents=[made[1]], tags=["v1.1"])
+        repository.tag(name, commits[number])
+    off = repository.commit({"z": "z"}, branch="old", parents=[commits[1]], tags=["v1.1"])
     history = opened(walk="tags", range="v9..v5").history()
     assert [revision.label for revision in history] == ["v9", "v1", "v5"]
-    assert ids(opened(walk="tags").history()) == [made[1], made[3], made[4]]
+    assert ids(opened(walk="tags").history()) == [commits[1], commits[3], commits[4]]
     assert off not in opened().within("..trunk")
 
 
@@ -52,14 +52,14 @@ def test_an_old_end_off_the_trunk_comes_first(opened: Open, merged: dict[str, st
 
 
 def test_ends_are_named_as_fossil_names_them(opened: Open, repository: FossilRepository) -> None:
-    made = [
+    commits = [
         repository.commit({"a": str(day)}, date=1_700_000_000 + day * 86_400, tags=[f"v{day}"])
         for day in range(4)
     ]
     source = opened()
-    assert ids(source.history("v1..trunk")) == made[1:]
-    assert ids(source.history(f"{made[1][:8]}..tag:v2")) == made[1:3]
-    assert ids(source.history("2023-11-15T23:59..2023-11-16T23:59")) == made[1:3]
+    assert ids(source.history("v1..trunk")) == commits[1:]
+    assert ids(source.history(f"{commits[1][:8]}..tag:v2")) == commits[1:3]
+    assert ids(source.history("2023-11-15T23:59..2023-11-16T23:59")) == commits[1:3]
 
 
 def test_an_old_end_that_is_no_ancestor_is_replaced_by_the_common_one(
@@ -74,8 +74,8 @@ def test_an_old_end_that_is_no_ancestor_is_replaced_by_the_common_one(
 
 
 def test_a_backward_range_says_how_to_turn_it(opened: Open, repository: FossilRepository) -> None:
-    made = line(repository, 3)
-    repository.tag("v1", made[0])
+    commits = line(repository, 3)
+    repository.tag("v1", commits[0])
     with pytest.raises(SourceError, match=r'is backwards; write "v1\.\.trunk"'):
         opened(range="trunk..v1").history()
 

@@ -22,14 +22,14 @@ from tests.sources.repositories import Repository
 def test_a_worktree_is_a_git_checkout_in_which_describe_works(
     opened: Open, repository: Repository, tmp_path: Path
 ) -> None:
-    made = line(repository, 3)
-    repository.tag("v1", made[0])
+    commits = line(repository, 3)
+    repository.tag("v1", commits[0])
     source = opened()
     source.materialise(source.history()[2], str(tmp_path / "tree"), str(tmp_path / "log"))
-    said = subprocess.run(
+    output = subprocess.run(
         ["git", "describe", "--tags"], cwd=tmp_path / "tree", check=True, capture_output=True, text=True
     )
-    assert said.stdout.startswith("v1-2-g")
+    assert output.stdout.startswith("v1-2-g")
     assert "worktree add" in (tmp_path / "log").read_text()
 
 
@@ -122,10 +122,10 @@ def test_a_worktree_that_another_is_just_tying_is_waited_for(
 
 
 def test_a_failed_checkout_quotes_git(opened: Open, repository: Repository, tmp_path: Path) -> None:
-    made = repository.commit({"a": "a"})
+    commit = repository.commit({"a": "a"})
     source = opened()
     history = source.history()
-    blob = repository.git("rev-parse", f"{made}:a")
+    blob = repository.git("rev-parse", f"{commit}:a")
     (mirror,) = (tmp_path / "cache").glob("git/*/mirror.git")
     (mirror / "objects" / blob[:2] / blob[2:]).unlink()
     with pytest.raises(CheckoutFailed, match=r"git cannot check it out: (error|fatal): unable to read"):

@@ -116,11 +116,11 @@ def hostile(tmp_path: Path) -> Hostile:
 def checked_out(repository: Repository) -> list[str]:
     """Make three commits and check the last one out, with an index whose dates prove nothing."""
     attributes = {".gitattributes": ATTRIBUTES}
-    made = [repository.commit({"f": f"{number}\n", **attributes}) for number in (1, 2)]
-    made.append(repository.commit({"f": "2\n", "g": "1\n", **attributes}))
+    commits = [repository.commit({"f": f"{number}\n", **attributes}) for number in (1, 2)]
+    commits.append(repository.commit({"f": "2\n", "g": "1\n", **attributes}))
     repository.git("reset", "--hard", "--quiet")
     os.utime(repository.path / ".git" / "index", (1, 1))  # older than the files: git compares their contents
-    return made
+    return commits
 
 
 def use_everything(source: GitSource, home: Path, launcher: Launcher, table: SourceTable) -> None:
@@ -166,12 +166,12 @@ def test_no_setting_of_a_repository_starts_a_program(
 def test_a_repository_with_such_settings_still_works(
     opened: Open, repository: Repository, launcher: Launcher, hostile: Hostile, tmp_path: Path, case: str
 ) -> None:
-    made = checked_out(repository)
+    created = checked_out(repository)
     hostile.configure(repository.path / ".git", case)
     source = opened()
     use_everything(source, tmp_path, launcher, SourceTable(kind="git", location=str(repository.path)))
     (repository.path / "f").write_text("longer than before\n")
-    assert source.edited() == made[-1]
+    assert source.edited() == created[-1]
 
 
 @pytest.mark.parametrize("link", ["directory", "file"])
@@ -195,9 +195,9 @@ def test_no_setting_in_an_archive_starts_a_program(
     (base,) = source.history()
     cache, work = str(tmp_path / "cache"), str(tmp_path / "work")
     plain = PlainPatches(source, cache=cache, starter=launcher)
-    made = plain.apply(PATCH, onto=base, workplace=work)
+    created = plain.apply(PATCH, onto=base, workplace=work)
     plain.apply(PATCH.replace(b"-1", b"-3"), onto=base, workplace=work)
-    own = patched(Revision(id="1"), made)  # type: ignore[arg-type] # the first patch applies
+    own = patched(Revision(id="1"), created)  # type: ignore[arg-type] # the first patch applies
     both = PatchedSource(source, own, cache=cache, starter=launcher)
     both.materialise(own.revision, str(tmp_path / "patched"), str(tmp_path / "log"))
     assert (tmp_path / "patched" / "f").read_text() == "one\n"

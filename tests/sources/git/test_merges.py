@@ -25,12 +25,12 @@ def last(source: GitSource) -> Revision:
 
 
 def branch_of(repository: Repository, count: int, *, branch: str, onto: str = "") -> list[str]:
-    made: list[str] = []
+    created: list[str] = []
     for number in range(count):
-        parents = [made[-1]] if made else [onto] if onto else []
+        parents = [created[-1]] if created else [onto] if onto else []
         text = f"{branch} {number}"
-        made.append(repository.commit({branch: text}, subject=text, parents=parents, branch=branch))
-    return made
+        created.append(repository.commit({branch: text}, subject=text, parents=parents, branch=branch))
+    return created
 
 
 def test_a_merge_gives_its_trunk_and_its_branch_oldest_first(repository: Repository, opened: Open) -> None:
@@ -113,13 +113,13 @@ def test_the_paths_that_each_revision_touches_are_compared_with_its_parent(
     straight = repository.commit({"a": "2", "b": "1"}, parents=[root])
     repository.commit({"a": "2", "b": "1", "new\nline": "1"}, parents=[straight, side])
     source = opened(walk="all")
-    told = {
+    touched = {
         each.id: paths for each, paths in zip(source.history(), source.touched(source.history()), strict=True)
     }
-    assert told[root] == ()
-    assert told[straight] == ("a",)
-    assert told[side] == ('"new\\nline"',)
-    assert told[last(source).id] == ('"new\\nline"',)
+    assert touched[root] == ()
+    assert touched[straight] == ("a",)
+    assert touched[side] == ('"new\\nline"',)
+    assert touched[last(source).id] == ('"new\\nline"',)
 
 
 def test_revisions_chosen_among_others_are_compared_with_the_one_chosen_before(

@@ -59,50 +59,50 @@ def test_new_commits_and_moved_branches_are_seen_next_time(opened: Open, reposit
 
 
 def test_a_commit_that_no_ref_names_can_be_had(opened: Open, repository: Repository, tmp_path: Path) -> None:
-    made = line(repository, 2)
+    commits = line(repository, 2)
     opened().history()
     lost = repository.commit({"a": "lost"}, branch="gone")
-    lost = repository.commit({"a": "lost"}, branch="gone", parents=[made[1]])
+    lost = repository.commit({"a": "lost"}, branch="gone", parents=[commits[1]])
     repository.git("update-ref", "-d", "refs/heads/gone")
     source = opened()
     history = source.history(f"main..{lost[:12]}")
-    assert ids(history) == [made[1], lost]
+    assert ids(history) == [commits[1], lost]
     source.materialise(history[-1], str(tmp_path / "tree"), str(tmp_path / "log"))
     assert (tmp_path / "tree" / "a").read_text() == "lost"
 
 
 def test_head_is_what_the_user_has_checked_out(opened: Open, repository: Repository) -> None:
-    made = line(repository, 3)
+    commits = line(repository, 3)
     opened().history()
-    repository.git("checkout", "--quiet", "--detach", made[1])
-    assert ids(opened().history()) == made[:2]
+    repository.git("checkout", "--quiet", "--detach", commits[1])
+    assert ids(opened().history()) == commits[:2]
 
 
 def test_a_directory_inside_the_repository_and_a_linked_worktree_are_it(
     opened: Open, repository: Repository, tmp_path: Path
 ) -> None:
-    made = line(repository, 2)
+    commits = line(repository, 2)
     (repository.path / "study").mkdir()
-    assert ids(opened(repository.path / "study").history()) == made
-    repository.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"), made[0])
-    assert ids(opened(tmp_path / "linked").history()) == made[:1]
+    assert ids(opened(repository.path / "study").history()) == commits
+    repository.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"), commits[0])
+    assert ids(opened(tmp_path / "linked").history()) == commits[:1]
 
 
 def test_a_bare_repository_will_do(opened: Open, repository: Repository, tmp_path: Path) -> None:
-    made = line(repository, 2)
+    commits = line(repository, 2)
     repository.git("clone", "--quiet", "--bare", str(repository.path), str(tmp_path / "bare.git"))
-    assert ids(opened(tmp_path / "bare.git").history()) == made
+    assert ids(opened(tmp_path / "bare.git").history()) == commits
 
 
 def test_an_address_is_cloned_once_and_fetched_when_something_is_missing(
     opened: Open, repository: Repository, tmp_path: Path
 ) -> None:
-    made = line(repository, 3)
+    commits = line(repository, 3)
     address = f"file://{repository.path}"
-    assert ids(opened(address).history()) == made
+    assert ids(opened(address).history()) == commits
     more = repository.commit({"a": "more"})
     repository.tag("v2", more)
-    assert ids(opened(address).history()) == made
+    assert ids(opened(address).history()) == commits
     source = opened(address, range="main~1..v2")
     history = source.history()
     assert ids(history)[-1] == more
@@ -113,26 +113,26 @@ def test_an_address_is_cloned_once_and_fetched_when_something_is_missing(
 def test_studies_of_one_address_share_one_clone_and_survive_its_removal(
     opened: Open, repository: Repository, tmp_path: Path, user_cache: Path
 ) -> None:
-    made = line(repository, 3)
+    commits = line(repository, 3)
     address = f"file://{repository.path}"
-    assert [ids(opened(address, cache=study).history()) for study in ("one", "two")] == [made, made]
+    assert [ids(opened(address, cache=study).history()) for study in ("one", "two")] == [commits, commits]
     one, two = (object_files(tmp_path / study) for study in ("one", "two"))
     assert one == two
     assert one
     later = repository.commit({"a": "later"})
-    assert ids(opened(address, cache="two", range=f"main~1..{later}").history()) == [made[-1], later]
+    assert ids(opened(address, cache="two", range=f"main~1..{later}").history()) == [commits[-1], later]
     shutil.rmtree(user_cache / "git")
-    assert ids(opened(address, cache="one").history()) == made
-    assert ids(opened(address, cache="three").history()) == [*made, later]
+    assert ids(opened(address, cache="one").history()) == commits
+    assert ids(opened(address, cache="three").history()) == [*commits, later]
 
 
 def test_without_a_cache_of_the_user_a_study_clones_an_address_itself(
     opened: Open, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = line(repository, 3)
+    commits = line(repository, 3)
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert ids(opened(f"file://{repository.path}").history()) == made
+    assert ids(opened(f"file://{repository.path}").history()) == commits
 
 
 def object_files(study: Path) -> set[int]:
@@ -151,7 +151,7 @@ def test_a_shallow_clone_is_refused_with_its_remedy(
 
 
 @pytest.mark.parametrize(
-    ("variable", "said"), [("GITHUB_ACTIONS", "fetch-depth: 0"), ("GITLAB_CI", 'GIT_DEPTH to "0"')]
+    ("variable", "expected"), [("GITHUB_ACTIONS", "fetch-depth: 0"), ("GITLAB_CI", 'GIT_DEPTH to "0"')]
 )
 def test_in_a_job_a_shallow_clone_is_refused_with_the_job_s_own_remedy(
     opened: Open,
@@ -159,14 +159,14 @@ def test_in_a_job_a_shallow_clone_is_refused_with_the_job_s_own_remedy(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     variable: str,
-    said: str,
+    expected: str,
 ) -> None:
     for name in ("GITHUB_ACTIONS", "GITLAB_CI"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, "true")
     line(repository, 3)
     repository.git("clone", "--quiet", "--depth=1", f"file://{repository.path}", str(tmp_path / "shallow"))
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=expected):
         opened(tmp_path / "shallow").history()
 
 
@@ -181,11 +181,11 @@ def test_what_is_no_repository_is_said(opened: Open, repository: Repository, tmp
 
 
 def test_a_clone_killed_half_way_is_made_again(opened: Open, repository: Repository, tmp_path: Path) -> None:
-    made = line(repository, 2)
+    commits = line(repository, 2)
     opened().history()
     (mirror,) = (tmp_path / "cache").glob("git/*/mirror.git")
     for half in mirror.iterdir():
         if half.name != "HEAD":
             half.rename(tmp_path / half.name)
     mirror.rename(mirror.with_name("making.git"))
-    assert ids(opened().history()) == made
+    assert ids(opened().history()) == commits

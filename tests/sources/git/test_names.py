@@ -36,13 +36,13 @@ def test_times_are_iso_8601(opened: Open, repository: Repository) -> None:
 def test_hostile_ends_are_names_and_nothing_else(
     opened: Open, repository: Repository, tmp_path: Path, name: str
 ) -> None:
-    made = line(repository, 3)
+    commits = line(repository, 3)
     for range in (f"{name}..main", f"main..{name}"):
         with pytest.raises(SourceError, match="no revision"):
             opened(range=range).history()
     if " " not in name and "`" not in name:
-        repository.git("update-ref", f"refs/tags/{name}", made[1])
-        assert ids(opened(cache="second", range=f"{name}..main").history()) == made[1:]
+        repository.git("update-ref", f"refs/tags/{name}", commits[1])
+        assert ids(opened(cache="second", range=f"{name}..main").history()) == commits[1:]
     assert not list(tmp_path.rglob("pwned"))
 
 

@@ -78,13 +78,13 @@ def test_the_patched_revision_is_named_by_its_content_and_is_in_the_eras_of_its_
     other = repository.commit({"f": lines(line3="fixed otherwise")})
     base = one(source, old)
 
-    def made(name: str) -> PatchedSource:
+    def patched_by(name: str) -> PatchedSource:
         patch = carried(patches.cherry_pick(one(source, name), onto=base, workplace=str(tmp_path / "work")))
         return PatchedSource(
             source, patched(base, patch), cache=str(tmp_path / "cache"), starter=source._mirror._starter
         )
 
-    again = [made(fix) for _ in range(2)]
+    again = [patched_by(fix) for _ in range(2)]
     own = again[0]._added.revision
     assert again[1]._added.revision == own
     assert again[0].content(own) == again[1].content(own) != source.content(base)
@@ -132,7 +132,7 @@ def test_a_conflict_names_file_lines_and_who_touched_them(
     [passage] = obstacle.passages
     assert passage.first <= 10 <= passage.last
     assert [each.id for each in passage.since] == [needed]
-    assert [each.id for each in conflict.first] == [needed]
+    assert [each.id for each in conflict.prerequisites] == [needed]
     half = Path(conflict.directory) / "f"
     assert half.read_text().splitlines()[passage.marker - 1].startswith("<<<<<<<")
 
@@ -150,7 +150,7 @@ def test_the_old_branchs_own_changes_are_distinguished(
     [passage] = conflict.obstacles[0].passages
     assert passage.since == ()
     assert [each.id for each in passage.only_on_old_branch] == [own]
-    assert conflict.first == ()
+    assert conflict.prerequisites == ()
 
 
 def test_a_file_missing_in_the_old_revision_is_reported_with_the_commit_that_added_it(
@@ -165,7 +165,7 @@ def test_a_file_missing_in_the_old_revision_is_reported_with_the_commit_that_add
     [obstacle] = conflict.obstacles
     assert (obstacle.path, obstacle.clash) == ("new", "absent")
     assert [each.id for each in obstacle.since] == [brought]
-    assert [each.id for each in conflict.first] == [brought]
+    assert [each.id for each in conflict.prerequisites] == [brought]
 
 
 def test_work_in_a_half_applied_tree_is_never_lost(
@@ -177,18 +177,18 @@ def test_work_in_a_half_applied_tree_is_never_lost(
     first = blocked(
         patches.cherry_pick(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
     )
-    assert not first.kept
+    assert not first.directory_existed
     (Path(first.directory) / "f").write_text(lines(line10="fixed"))
     again = blocked(
         patches.cherry_pick(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
     )
-    assert again.kept
+    assert again.directory_existed
     assert again.directory == first.directory
     assert (Path(first.directory) / "f").read_text() == lines(line10="fixed")
     # As its user goes on: the resolved tree gives the patch.
     git = ["git", "-C", first.directory]
-    made = subprocess.run([*git, "diff", "HEAD", "--binary"], check=True, capture_output=True).stdout
-    patch = carried(patches.apply(made, onto=one(source, old), workplace=str(tmp_path / "other")))
+    created = subprocess.run([*git, "diff", "HEAD", "--binary"], check=True, capture_output=True).stdout
+    patch = carried(patches.apply(created, onto=one(source, old), workplace=str(tmp_path / "other")))
     assert b"+fixed" in patch.text
 
 

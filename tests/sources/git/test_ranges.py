@@ -28,21 +28,21 @@ def daily(repository: Repository, days: list[int]) -> list[str]:
     ["v1..main", "^v1 main", "main ^v1", "v1^{commit}..main", "main~2..main^{/change 3}", "HEAD~2..", "v1.."],
 )
 def test_ends_are_whatever_git_takes_for_a_commit(opened: Open, repository: Repository, range: str) -> None:
-    made = line(repository, 4)
-    repository.git("tag", "-a", "-m", "annotated", "v1", made[1])
-    assert ids(opened(range=range).history()) == made[1:]
+    commits = line(repository, 4)
+    repository.git("tag", "-a", "-m", "annotated", "v1", commits[1])
+    assert ids(opened(range=range).history()) == commits[1:]
 
 
 def test_an_open_beginning_is_that_of_the_history(opened: Open, repository: Repository) -> None:
-    made = line(repository, 4)
-    assert ids(opened(range="..main~1").history()) == made[:3]
+    commits = line(repository, 4)
+    assert ids(opened(range="..main~1").history()) == commits[:3]
 
 
 def test_what_a_branch_was_is_known_to_the_users_clone_only(opened: Open, repository: Repository) -> None:
-    made = line(repository, 4)
-    repository.git("reset", "--quiet", "--soft", made[0])
-    repository.git("reset", "--quiet", "--soft", made[3])
-    assert ids(opened(range="main@{1}..main").history()) == made
+    commits = line(repository, 4)
+    repository.git("reset", "--quiet", "--soft", commits[0])
+    repository.git("reset", "--quiet", "--soft", commits[3])
+    assert ids(opened(range="main@{1}..main").history()) == commits
     with pytest.raises(SourceError, match="only your own clone has"):
         opened(f"file://{repository.path}", range="main@{2 weeks ago}..main").history()
 
@@ -78,11 +78,11 @@ def test_the_newest_are_counted_in_the_walk(opened: Open, merged: dict[str, str]
 
 
 def test_a_day_is_what_the_main_line_had_come_to(opened: Open, repository: Repository) -> None:
-    made = daily(repository, [1, 3, 5, 7, 9])
+    commits = daily(repository, [1, 3, 5, 7, 9])
     source = opened()
 
     def between(range: str) -> list[int]:
-        return [made.index(id_) for id_ in ids(source.history(range))]
+        return [commits.index(id_) for id_ in ids(source.history(range))]
 
     assert between("2024-01-04..2024-01-07") == [1, 2, 3]
     assert between("2024-01-05..2024-01-07T11:59") == [1, 2]
@@ -93,33 +93,33 @@ def test_a_day_is_what_the_main_line_had_come_to(opened: Open, repository: Repos
     assert between("2024-01-02..main~3") == [0, 1]
     with pytest.raises(SourceError, match=r'backwards; write "2024-01-03\.\.2024-01-08"'):
         between("2024-01-08..2024-01-03")
-    assert source.within("2024-01-04..2024-01-07") == set(made[1:4])
+    assert source.within("2024-01-04..2024-01-07") == set(commits[1:4])
 
 
 def test_single_wrong_clocks_do_not_move_a_day(opened: Open, repository: Repository) -> None:
-    made = daily(repository, [1, 2, 3, -9000, 4, 5, 6, 9000, 7, 8, 9])
-    assert ids(opened(range="2024-01-05..2024-01-08").history()) == made[4:10]
+    commits = daily(repository, [1, 2, 3, -9000, 4, 5, 6, 9000, 7, 8, 9])
+    assert ids(opened(range="2024-01-05..2024-01-08").history()) == commits[4:10]
 
 
 def test_a_tag_that_looks_like_a_day_is_the_tag(opened: Open, repository: Repository) -> None:
-    made = daily(repository, [1, 2, 3, 4])
-    repository.tag("2024-01-03", made[1])
-    assert ids(opened(range="2024-01-03..main").history()) == made[1:]
+    commits = daily(repository, [1, 2, 3, 4])
+    repository.tag("2024-01-03", commits[1])
+    assert ids(opened(range="2024-01-03..main").history()) == commits[1:]
 
 
 def test_tags_are_walked_by_version_and_never_before_what_they_contain(
     opened: Open, repository: Repository
 ) -> None:
-    made = line(repository, 6)
-    fixed = repository.commit({"fix": "1"}, branch="old", parents=[made[1]])
+    commits = line(repository, 6)
+    fixed = repository.commit({"fix": "1"}, branch="old", parents=[commits[1]])
     for name, commit in (
-        ("v1.9", made[1]), ("v1.9.1", fixed), ("v1.10", made[3]), ("v1.2", made[4]), ("w1", made[2]),
-        ("$(pwned)", made[2]), ("--all", made[5]),
+        ("v1.9", commits[1]), ("v1.9.1", fixed), ("v1.10", commits[3]), ("v1.2", commits[4]), ("w1", commits[2]),
+        ("$(pwned)", commits[2]), ("--all", commits[5]),
     ):  # fmt: skip
         repository.tag(name, commit)
     assert [each.label for each in opened(range="tags:v1.*").history()] == ["v1.9", "v1.9.1", "v1.10", "v1.2"]
-    assert ids(opened(range="tags:--*").history()) == [made[5]]
-    assert ids(opened(range="tags:$(*").history()) == [made[2]]
+    assert ids(opened(range="tags:--*").history()) == [commits[5]]
+    assert ids(opened(range="tags:$(*").history()) == [commits[2]]
     with pytest.raises(SourceError, match=r"leave source\.touching out"):
         opened(range="tags:v*", touching=("a",)).history()
     with pytest.raises(SourceError, match="needs two ends"):
@@ -127,11 +127,11 @@ def test_tags_are_walked_by_version_and_never_before_what_they_contain(
 
 
 def test_hostile_tags_and_authors_are_inert(opened: Open, repository: Repository) -> None:
-    made = line(repository, 2)
+    commits = line(repository, 2)
     hostile = "--upload-pack=pwned", "v1\u2028refs/heads/main", "`pwned`", "-x", "caf\u00e9"
     for name in hostile:
-        repository.tag(name, made[0])
-    raw = repository.git("cat-file", "commit", made[1]).encode()
+        repository.tag(name, commits[0])
+    raw = repository.git("cat-file", "commit", commits[1]).encode()
     raw = raw.replace(b"A <a@example", b"\xff\xfe <--exec=pwned@example").replace(b"change", b"\x00change")[
         :-9
     ]
@@ -140,7 +140,7 @@ def test_hostile_tags_and_authors_are_inert(opened: Open, repository: Repository
     )
     repository.git("update-ref", "refs/heads/main", odd)
     history = opened(label=Label(file="a", pattern="(.)"), walk="tags", range=f"{hostile[0]}..main").history()
-    assert ids(history) == [made[0], odd]
+    assert ids(history) == [commits[0], odd]
     assert {each.label for each in opened(range=f"{hostile[1]}..{hostile[4]}").history()} <= set(hostile)
 
 

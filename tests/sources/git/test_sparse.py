@@ -51,10 +51,10 @@ def test_only_the_named_files_are_there(
 
 
 def test_what_is_left_out_does_not_count_as_content(opened: Open, repository: Repository) -> None:
-    made = [repository.commit({"src/a": text, "docs": note}) for text, note in ("11", "12", "22", "11")]
+    commits = [repository.commit({"src/a": text, "docs": note}) for text, note in ("11", "12", "22", "11")]
     one, two, three, four = (opened(sparse=("src",)).content(each) for each in opened().history())
     assert one == two == four != three
-    assert len(made) == len(set(made))
+    assert len(commits) == len(set(commits))
     assert opened(sparse=("src",)).content(opened().history()[0]) != opened().content(opened().history()[0])
 
 
@@ -95,13 +95,13 @@ def test_what_a_sparse_checkout_leaves_out_is_there(
 def test_a_partial_clone_is_refused_with_what_it_was_cloned_from(
     opened: Open, repository: Repository, tmp_path: Path
 ) -> None:
-    made = line(repository, 3)
+    commits = line(repository, 3)
     repository.git("config", "uploadpack.allowFilter", "true")
     origin = f"file://{repository.path}"
     repository.git("clone", "--quiet", "--filter=blob:none", "--no-checkout", origin, str(tmp_path / "part"))
     with pytest.raises(SourceError, match=f'a partial clone.*location = "{origin}"'):
         opened(tmp_path / "part").history()
-    assert ids(opened(origin).history()) == made
+    assert ids(opened(origin).history()) == commits
 
 
 def test_an_address_that_is_shallow_itself_is_refused(

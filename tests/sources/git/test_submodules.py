@@ -31,10 +31,10 @@ def library(tmp_path: Path) -> Repository:
 @pytest.fixture
 def with_library(repository: Repository, library: Repository) -> list[str]:
     """The library's three commits; the repository names each of the first two in one of its own."""
-    made = [library.commit({"lib.c": f"version {number}"}) for number in range(3)]
-    for commit in made[:2]:
+    commits = [library.commit({"lib.c": f"version {number}"}) for number in range(3)]
+    for commit in commits[:2]:
         repository.commit({"a": "1", ".gitmodules": described(lib="../library"), "lib": f"commit:{commit}"})
-    return made
+    return commits
 
 
 def test_each_revision_has_its_submodules_at_the_commit_that_it_names(
@@ -137,8 +137,8 @@ def test_submodules_are_left_out_when_the_study_says_so(
     opened: Open, with_library: list[str], library: Repository, tmp_path: Path
 ) -> None:
     shutil.rmtree(library.path)
-    for name, asked in (("none", {"submodules": False}), ("one", {"sparse": ("!lib",)})):
-        source = opened(**asked)
+    for name, requested in (("none", {"submodules": False}), ("one", {"sparse": ("!lib",)})):
+        source = opened(**requested)
         tree = put(source, source.history()[0], tmp_path / name)
         assert (tree / "a").read_text() == "1"
         assert not (tree / "lib" / "lib.c").exists()

@@ -13,9 +13,9 @@ from tests.sources.repositories import Repository
 
 def test_order_is_topological_whatever_the_dates_say(opened: Open, repository: Repository) -> None:
     dates = [1_600_000_000, 1_000_000_000, 1_650_000_000, 5, 1_500_000_000]
-    made = [repository.commit({"a": f"{date}"}, date=date) for date in dates]
-    assert ids(opened(walk="all").history()) == made
-    assert ids(opened(walk="first-parent").history()) == made
+    commits = [repository.commit({"a": f"{date}"}, date=date) for date in dates]
+    assert ids(opened(walk="all").history()) == commits
+    assert ids(opened(walk="first-parent").history()) == commits
 
 
 def test_first_parent_stays_on_the_main_line(opened: Open, merged: dict[str, str]) -> None:
@@ -38,15 +38,15 @@ def test_merges_are_those_of_the_main_line_and_the_ends(opened: Open, merged: di
 
 
 def test_tags_are_tagged_commits_in_topological_order(opened: Open, repository: Repository) -> None:
-    made = line(repository, 6)
+    commits = line(repository, 6)
     for name, number in (("v9", 1), ("v1", 3), ("v5", 4)):
-        repository.tag(name, made[number])
-    repository.git("tag", "-a", "-m", "annotated", "annotated", made[2])
-    off = repository.commit({"z": "z"}, branch="old", parents=[made[1]])
+        repository.tag(name, commits[number])
+    repository.git("tag", "-a", "-m", "annotated", "annotated", commits[2])
+    off = repository.commit({"z": "z"}, branch="old", parents=[commits[1]])
     repository.tag("v1.1", off)
     history = opened(walk="tags", range="v9..v5").history()
     assert [revision.label for revision in history] == ["v9", "annotated", "v1", "v5"]
-    assert ids(opened(walk="tags").history()) == [made[1], made[2], made[3], made[4]]
+    assert ids(opened(walk="tags").history()) == [commits[1], commits[2], commits[3], commits[4]]
 
 
 def test_an_old_end_off_the_main_line_comes_first(opened: Open, merged: dict[str, str]) -> None:
@@ -79,9 +79,9 @@ def test_ends_without_common_history_are_refused(opened: Open, repository: Repos
 
 def test_touching_keeps_what_touches_and_both_ends(opened: Open, repository: Repository) -> None:
     texts = [("1", "1"), ("1", "2"), ("2", "2"), ("2", "3"), ("3", "3"), ("3", "4")]
-    made = [repository.commit({"src/a.c": a, "docs": d}) for a, d in texts]
-    source = opened(range=f"{made[1]}..{made[5]}", touching=("src/a.c",))
-    assert ids(source.history()) == [made[1], made[2], made[4], made[5]]
+    commits = [repository.commit({"src/a.c": a, "docs": d}) for a, d in texts]
+    source = opened(range=f"{commits[1]}..{commits[5]}", touching=("src/a.c",))
+    assert ids(source.history()) == [commits[1], commits[2], commits[4], commits[5]]
 
 
 def test_touching_what_is_not_there_is_said(opened: Open, repository: Repository) -> None:
@@ -92,10 +92,10 @@ def test_touching_what_is_not_there_is_said(opened: Open, repository: Repository
 
 def test_touching_names_that_look_like_options_or_shell(opened: Open, repository: Repository) -> None:
     repository.commit({"a": "1"})
-    made = repository.commit({"a": "1", "--output=pwned": "1", "$(touch pwned)": "1"})
+    commit = repository.commit({"a": "1", "--output=pwned": "1", "$(touch pwned)": "1"})
     repository.commit({"a": "2", "--output=pwned": "1", "$(touch pwned)": "1"})
-    assert ids(opened(touching=("--output=pwned",)).history()) == [made]
-    assert ids(opened(touching=("$(touch pwned)",)).history()) == [made]
+    assert ids(opened(touching=("--output=pwned",)).history()) == [commit]
+    assert ids(opened(touching=("$(touch pwned)",)).history()) == [commit]
 
 
 def test_within_is_what_contains_one_end_and_is_contained_in_the_other(
@@ -119,9 +119,9 @@ def test_labels_come_from_a_file_at_each_revision(opened: Open, repository: Repo
 
 
 def test_without_a_label_file_a_tag_names_its_commit(opened: Open, repository: Repository) -> None:
-    made = line(repository, 3)
+    commits = line(repository, 3)
     for name in ("v1.10", "v1.9"):
-        repository.tag(name, made[1])
+        repository.tag(name, commits[1])
     assert [revision.label for revision in opened().history()] == ["", "v1.10", ""]
 
 

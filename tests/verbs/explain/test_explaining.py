@@ -1,4 +1,4 @@
-"""Explaining over fakes: who is started how often and in which order, what is told when a look fails."""
+"""Explaining over fakes: who is started how often and in which order, what is told when a profiler fails."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLE = """\
 
 
 class CannedProfiler:
-    """Gives what a test wants for each revision, and writes down who was asked."""
+    """Gives what a test wants for each revision, and records which revisions it profiled."""
 
     def __init__(
         self,
@@ -44,14 +44,14 @@ class CannedProfiler:
     ) -> None:
         self.name, self.invocations, self.slowdown = name, invocations, slowdown
         self._values, self._missing = values, missing
-        self.asked: list[str] = []
+        self.profiled: list[str] = []
 
     def unsupported_reason(self) -> str:
         return self._missing
 
     def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         revision = ready.cell.subject.revision.id
-        self.asked.append(revision)
+        self.profiled.append(revision)
         values = self._values[revision]
         if isinstance(values, Failure):
             return values
@@ -62,7 +62,7 @@ class CannedProfiler:
 
 
 def explain(
-    tmp_path: Path, *looks: Profiler, source: FakeSource | None = None, broken: str = ""
+    tmp_path: Path, *profilers: Profiler, source: FakeSource | None = None, broken: str = ""
 ) -> ExplainReport:
     source = source or FakeSource(2)
     session = a_session(
@@ -72,14 +72,14 @@ def explain(
         starter=FakeStarter(seconds=lambda _: 1.0),
         builder=FakeBuilder(source, broken=[broken]),
     )
-    _, explained = drain(Explain(session, PAIR, profilers=looks, selection=Selection()).events())
+    _, explained = drain(Explain(session, PAIR, profilers=profilers, selection=Selection()).events())
     return explained
 
 
 def test_invocations_are_interleaved_in_abba_order(tmp_path: Path) -> None:
-    look = CannedProfiler({"r0": {"a": 1.0}, "r1": {"a": 1.0}})
-    explain(tmp_path, look)
-    assert look.asked == ["r0", "r1", "r1", "r0", "r0", "r1"]
+    profiler = CannedProfiler({"r0": {"a": 1.0}, "r1": {"a": 1.0}})
+    explain(tmp_path, profiler)
+    assert profiler.profiled == ["r0", "r1", "r1", "r0", "r0", "r1"]
 
 
 def test_the_largest_difference_comes_first_and_small_numbers_last(tmp_path: Path) -> None:
@@ -101,28 +101,28 @@ def test_a_failed_analysis_is_reported_and_the_others_continue(tmp_path: Path) -
     assert [each.name for each in cell.metrics] == ["b"]
 
 
-def test_a_look_that_this_machine_lacks_is_not_taken(tmp_path: Path) -> None:
+def test_a_profiler_that_this_machine_lacks_is_not_run(tmp_path: Path) -> None:
     lacking = CannedProfiler({}, name="lacking", missing="no such tool; install it")
     explained = explain(tmp_path, lacking, CannedProfiler({"r0": {"a": 1.0}, "r1": {"a": 1.0}}))
-    assert lacking.asked == []
+    assert lacking.profiled == []
     assert ("lacking", "no such tool; install it") in [
         (each.what, each.why) for each in explained.unavailable
     ]
 
 
-def test_a_look_that_would_take_too_long_is_left_out(tmp_path: Path) -> None:
+def test_a_profiler_that_would_take_too_long_is_left_out(tmp_path: Path) -> None:
     plain = CannedProfiler({"r0": {"wall": 10.0}, "r1": {"wall": 10.0}})
     slow = CannedProfiler({}, name="slow", slowdown=60.0)
     [cell] = explain(tmp_path, plain, slow).cells
-    assert slow.asked == []
+    assert slow.profiled == []
     [unavailable] = cell.unavailable
     assert "about 10 min" in unavailable.why
 
 
-def test_one_build_is_not_looked_at(tmp_path: Path) -> None:
-    look = CannedProfiler({})
-    explained = explain(tmp_path, look, source=FakeSource(2, same_as={"r1": "r0"}))
-    assert look.asked == []
+def test_revisions_with_the_same_build_are_not_profiled(tmp_path: Path) -> None:
+    profiler = CannedProfiler({})
+    explained = explain(tmp_path, profiler, source=FakeSource(2, same_as={"r1": "r0"}))
+    assert profiler.profiled == []
     assert [cell.equal for cell in explained.cells] == [True]
     assert explained.measured
 

@@ -25,8 +25,8 @@ MAKE = PROJECTS[0].files
 def begun(
     directory: Path, *, output: Path | None = None, system: str | None = None
 ) -> tuple[FirstStudy, Study]:
-    made = write_first_study(directory, output=output or directory, system=system, force=False)
-    return made, studyfile.load(str(made.file))
+    first_study = write_first_study(directory, output=output or directory, system=system, force=False)
+    return first_study, studyfile.load(str(first_study.file))
 
 
 def fossil(directory: Path, *words: str) -> None:
@@ -40,10 +40,10 @@ def test_what_is_written_can_be_read_and_has_a_comment_on_every_choice(
 ) -> None:
     repository = Repository(tmp_path / "tiny")
     repository.commit(project.files)
-    made, study = begun(repository.path)
+    first_study, study = begun(repository.path)
     assert next(iter(study.benchmarks.values())).command == project.command
     assert study.find.metric is not None
-    lines = [line.strip() for line in made.file.read_text().splitlines()]
+    lines = [line.strip() for line in first_study.file.read_text().splitlines()]
     for line, before in zip(lines[1:], lines, strict=False):
         if " = " in line and not line.startswith(("#", "title", "kind", "env")) and not line.endswith("["):
             assert before.startswith("#"), line
@@ -53,9 +53,9 @@ def test_the_range_begins_at_the_last_release(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "tiny")
     commits = [repository.commit({**MAKE, "n": str(number)}) for number in range(12)]
     repository.tag("v1.0", commits[3])
-    made, study = begun(repository.path)
+    first_study, study = begun(repository.path)
     assert (study.source.kind, study.source.range) == ("git", "v1.0..HEAD")
-    assert made.draft.source.revisions == 9
+    assert first_study.draft.source.revisions == 9
 
 
 def test_a_release_that_was_just_made_is_searched_from_the_one_before(tmp_path: Path) -> None:
@@ -69,9 +69,9 @@ def test_a_release_that_was_just_made_is_searched_from_the_one_before(tmp_path: 
 def test_without_a_release_it_is_the_newest_fifty(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "tiny")
     commits = [repository.commit({**MAKE, "n": str(number)}) for number in range(60)]
-    made, study = begun(repository.path)
+    first_study, study = begun(repository.path)
     assert study.source.range == f"{commits[-50]}..HEAD"
-    assert made.draft.source.revisions == 50
+    assert first_study.draft.source.revisions == 50
 
 
 def test_a_tag_with_a_hostile_name_is_named_by_its_commit(tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_a_repository_without_a_commit_gets_a_study_and_the_remedy(tmp_path: Pat
     repository = Repository(tmp_path / "tiny")
     for name, text in MAKE.items():
         (repository.path / name).write_text(text)
-    made, study = begun(repository.path)
+    first_study, study = begun(repository.path)
     assert study.build.steps == ("make -j{cpus}",)
-    assert any("commit" in trouble for trouble in made.draft.source.troubles)
+    assert any("commit" in trouble for trouble in first_study.draft.source.troubles)
 
 
 def test_a_shallow_clone_gets_a_study_and_the_remedy(tmp_path: Path) -> None:
@@ -95,26 +95,26 @@ def test_a_shallow_clone_gets_a_study_and_the_remedy(tmp_path: Path) -> None:
     for number in range(3):
         repository.commit({**MAKE, "n": str(number)})
     repository.git("clone", "--quiet", "--depth=1", f"file://{repository.path}", str(tmp_path / "tiny"))
-    made, _ = begun(tmp_path / "tiny")
-    assert any("git fetch --unshallow" in trouble for trouble in made.draft.source.troubles)
+    first_study, _ = begun(tmp_path / "tiny")
+    assert any("git fetch --unshallow" in trouble for trouble in first_study.draft.source.troubles)
 
 
 def test_without_a_history_the_files_as_they_are_are_studied(tmp_path: Path) -> None:
     for name, text in MAKE.items():
         (tmp_path / name).write_text(text)
-    made, study = begun(tmp_path)
+    first_study, study = begun(tmp_path)
     assert study.source.kind == "directory"
-    assert made.draft.source.revisions == 1
+    assert first_study.draft.source.revisions == 1
 
 
 def test_what_is_not_committed_is_not_studied(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "tiny")
     repository.commit(MAKE)
     (repository.path / "CMakeLists.txt").write_text("add_executable(a a.c)")
-    made, _ = begun(repository.path)
-    assert made.as_json()["build"] is not None
-    assert made.draft.build is not None
-    assert made.draft.build.system == "make"
+    first_study, _ = begun(repository.path)
+    assert first_study.as_json()["build"] is not None
+    assert first_study.draft.build is not None
+    assert first_study.draft.build.system == "make"
 
 
 def test_a_source_that_is_called_as_its_program_is_asked_what_that_knows(tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ def test_a_checkout_of_fossil_leads_to_its_history(tmp_path: Path) -> None:
         tag = ("--tag", "v1.0") if number == 1 else ()
         fossil(checkout, "commit", "-m", "change", "--date-override", f"2024-01-0{number + 2}T00:00:00", *tag)
     (checkout / "CMakeLists.txt").write_text("add_executable(a a.c)")
-    made, study = begun(checkout)
-    assert (study.source.kind, made.draft.source.revisions) == ("fossil", 6)
+    first_study, study = begun(checkout)
+    assert (study.source.kind, first_study.draft.source.revisions) == ("fossil", 6)
     assert study.build.steps == ("make -j{cpus}",)
 
 
@@ -171,11 +171,11 @@ def test_hostile_names_are_text_in_the_file(tmp_path: Path) -> None:
     name = '"]\n[build]\nsteps = ["touch pwned"]\n#\u202e\x1b[31m'
     repository = Repository(tmp_path / name)
     repository.commit({name: "", **MAKE})
-    made, study = begun(repository.path)
+    first_study, study = begun(repository.path)
     assert name in study.title
     assert study.build.steps == ("make -j{cpus}",)
-    assert "\x1b" not in made.file.read_text()
-    assert "\u202e" not in made.file.read_text()
+    assert "\x1b" not in first_study.file.read_text()
+    assert "\u202e" not in first_study.file.read_text()
 
 
 def test_a_study_that_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
@@ -190,11 +190,11 @@ def test_a_study_that_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
 def test_a_build_system_can_be_chosen_and_what_is_not_there_is_refused(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "tiny")
     repository.commit({**MAKE, **PROJECTS[3].files})
-    made, study = begun(repository.path, system="make")
+    first_study, study = begun(repository.path, system="make")
     assert study.build.steps == ("make -j{cpus}",)
-    assert [other.system for other in made.draft.others] == ["cmake"]
-    for wrong, told in (("cargo", "it uses cmake and make"), ("cmkae", "cmake")):
-        with pytest.raises(UsageError, match=told):
+    assert [other.system for other in first_study.draft.others] == ["cmake"]
+    for wrong, reported in (("cargo", "it uses cmake and make"), ("cmkae", "cmake")):
+        with pytest.raises(UsageError, match=reported):
             write_first_study(repository.path, output=tmp_path, system=wrong, force=True)
 
 
@@ -294,10 +294,10 @@ def test_the_draft_of_a_cargo_project_names_its_outputs_and_what_affects_no_buil
         for name, text in files.items():
             (tmp_path / "words" / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "words" / name).write_text(text)
-    made, study = begun(tmp_path / "words")
+    first_study, study = begun(tmp_path / "words")
     assert study.build.outputs == ("target/release/word-freq",)
     assert study.build.unaffected_by == (("*.md",) if kind == "git" else ())
-    text = made.file.read_text()
+    text = first_study.file.read_text()
     assert (
         "# cargo compiles none of these: perftrail builds revisions that differ only in them" in text
     ) == (kind == "git")
@@ -321,9 +321,9 @@ def test_the_suites_of_criterion_and_pytest_benchmark_give_a_study_with_their_me
     ):
         repository = Repository(tmp_path / name)
         repository.commit(files)
-        made, study = begun(repository.path)
+        first_study, study = begun(repository.path)
         [benchmark] = study.benchmarks.values()
         assert {key: each.reads for key, each in benchmark.metrics.items()} == {metric: format_}
         assert study.find.metric == (metric,)
-        assert made.to_do == ""
+        assert first_study.to_do == ""
         assert benchmark.shell == (name == "package")

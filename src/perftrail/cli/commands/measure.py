@@ -30,8 +30,8 @@ from perftrail.model.trial import (
     MOST_RUNS,
     PRECISION,
     THRESHOLD,
-    Pace,
-    Surroundings,
+    RunSettings,
+    StoppingRule,
     Trial,
 )
 from perftrail.model.wording import counted, quoted
@@ -186,7 +186,7 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
     interrupted = False
     with open_trial(trial) as measure:
         try:
-            _follow(measure, silent=trial.surroundings.output is not None)
+            _follow(measure, silent=trial.run_settings.output is not None)
         except CommandFailed as failure:
             raise CommandFailed(f"{failure}{_hint(parsed.commands)}") from failure
         except KeyboardInterrupt:
@@ -296,8 +296,8 @@ def trial_of(options: Options, *, words: tuple[str, ...]) -> Trial:
     return Trial(
         entries=entered.entries,
         groups=entered.groups,
-        pace=_pace(options),
-        surroundings=_surroundings(options),
+        stopping_rule=_stopping_rule(options),
+        run_settings=_run_settings(options),
         shell=entered.shell,
         seed=options.seed,
     )
@@ -381,7 +381,7 @@ def _check_numbers(options: Options) -> None:
             raise UsageError(f"{option} {count}: must be a number from {least} to {LARGEST_COUNT}")
 
 
-def _pace(options: Options) -> Pace:
+def _stopping_rule(options: Options) -> StoppingRule:
     _check_numbers(options)
     least, most = options.min_runs or LEAST_RUNS, options.max_runs or MOST_RUNS
     if options.runs is not None:
@@ -397,7 +397,7 @@ def _pace(options: Options) -> Pace:
     budget = BUDGET_SECONDS if options.runs is None else NO_BUDGET_SECONDS
     if options.budget is not None:
         budget = _duration("--budget", options.budget)
-    return Pace(
+    return StoppingRule(
         least=least,
         most=most,
         guaranteed_runs=least if options.min_runs and options.budget is None else 1,
@@ -408,8 +408,8 @@ def _pace(options: Options) -> Pace:
     )
 
 
-def _surroundings(options: Options) -> Surroundings:
-    return Surroundings(
+def _run_settings(options: Options) -> RunSettings:
+    return RunSettings(
         environment=dict(os.environ),
         directory=str(Path.cwd()),
         stdin=_input(options.stdin),

@@ -116,24 +116,24 @@ class _LoadReading:
 class Watch:
     """Reads the machine's counters; a context manager that keeps their files open.
 
-    `helpers` returns the ids of processes whose CPU time belongs to perftrail, for example the launcher.
+    `own_processes` returns the ids of processes whose CPU time belongs to perftrail, for example the launcher.
     """
 
     def __init__(
         self,
         root: str = "/",
         *,
-        helpers: Callable[[], Iterable[int]] = tuple,
+        own_processes: Callable[[], Iterable[int]] = tuple,
         clocks: Clocks | None = None,
     ) -> None:
         self._root = Path(root)
         self._clocks = clocks or Clocks()
-        self._helpers = helpers
+        self._own_processes = own_processes
         self._gauges = Gauges(self._root, self._clocks)
         self._invocations_cpu = 0.0
         self._readings: deque[_LoadReading] = deque()
         self._begun: _LoadReading | None = None
-        self._known_helpers: tuple[int, ...] = ()
+        self._known_processes: tuple[int, ...] = ()
 
     def __enter__(self) -> Self:
         return self
@@ -208,9 +208,9 @@ class Watch:
     def _record(self, *, during: bool = False) -> _LoadReading:
         reading = self._gauges.read()
         readings = self._readings
-        helpers = tuple(self._helpers())
-        if helpers != self._known_helpers:  # a new helper starts at zero, and the old one's total is unknown
-            self._known_helpers = helpers
+        own_processes = tuple(self._own_processes())
+        if own_processes != self._known_processes:  # a new one starts at zero; the old total is unknown
+            self._known_processes = own_processes
             readings.clear()
         latest = _LoadReading(reading=reading, own=self._invocations_cpu + self._own_cpu())
         if readings and not during and reading.at - readings[-1].reading.at > LONGEST_GAP_SECONDS:
@@ -222,7 +222,7 @@ class Watch:
 
     def _own_cpu(self) -> float:
         used = self._clocks.own_cpu()
-        for pid in self._known_helpers:
+        for pid in self._known_processes:
             with contextlib.suppress(OSError):  # it has ended; the next reading uses its successor
                 # The kernel's name for the CPU clock of another process: include/linux/posix-timers.h.
                 used += time.clock_gettime((~pid << 3) | 2)

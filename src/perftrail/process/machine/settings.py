@@ -182,7 +182,7 @@ def restore_abandoned_settings(record: Path | None = None) -> tuple[Change, ...]
     except OSError:  # there is none, or it belongs to another user
         return ()
     try:
-        if not _is_ours(descriptor):
+        if not _is_private(descriptor):
             return ()
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:  # the process that changed them is alive
@@ -285,7 +285,7 @@ def _lock(path: Path) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise SettingsError(f"{path} — cannot be written: {error.strerror}; nothing was changed") from error
-    if not _is_ours(descriptor):
+    if not _is_private(descriptor):
         os.close(descriptor)
         raise SettingsError(f"{path} — belongs to another user, or others may write to it; remove it")
     try:
@@ -298,7 +298,7 @@ def _lock(path: Path) -> int:
     return descriptor
 
 
-def _is_ours(descriptor: int) -> bool:
+def _is_private(descriptor: int) -> bool:
     """Return whether only this user can write to a record. perftrail writes to the files that it names."""
     status = os.fstat(descriptor)
     return status.st_uid == os.geteuid() and status.st_mode & 0o022 == 0

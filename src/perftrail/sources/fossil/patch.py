@@ -17,7 +17,7 @@ from perftrail.model.patch import Conflict, Patch
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.git.command import local_git
-from perftrail.sources.git.patch import PLAIN_DIFF, Clashes
+from perftrail.sources.git.patch import PLAIN_DIFF, MergeConflicts
 from perftrail.sources.patched import PlainPatches, changes_of, isolated_git
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class FossilPatches(PlainPatches):
                 existed = stored.exists()
                 if not existed:
                     attempt.tree.rename(stored)
-                outcome = replace(outcome, directory=str(stored), kept=existed)
+                outcome = replace(outcome, directory=str(stored), directory_existed=existed)
         if not any(home.iterdir()):
             home.rmdir()
         return outcome
@@ -92,9 +92,9 @@ class _Attempt:
             *_AUTHOR, "-c", "merge.conflictStyle=merge", "-c", "rerere.enabled=false",
             "cherry-pick", "--no-commit", after, repository=self.tree, timeout_seconds=LONG_SECONDS,
         )  # fmt: skip
-        clashes = Clashes(self._git, self.tree, self.tree)
-        if clashes.any:
-            return clashes.explained(onto=onto, fix=None)
+        conflicts = MergeConflicts(self._git, self.tree, self.tree)
+        if conflicts.any:
+            return conflicts.explained(onto=onto, fix=None)
         if result.failed:
             raise SourceError(f"{quoted(fix.id)}: the change cannot be applied: {result.why}")
         text = self._run("diff", "--cached", "--binary", "--full-index", *PLAIN_DIFF, "HEAD", "--")

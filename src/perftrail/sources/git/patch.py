@@ -63,7 +63,7 @@ class _Hunk:
     after: _Span
 
 
-class Clashes:
+class MergeConflicts:
     """The files that git could not merge in a worktree, from its index."""
 
     def __init__(self, git: Git, mirror: Path, directory: Path) -> None:
@@ -95,7 +95,9 @@ class Clashes:
             self._lines("rev-list", "--topo-order", "--reverse", parent, f"^{onto.id}") if involved else []
         )
         return Conflict(
-            obstacles=obstacles, directory="", first=tuple(involved[id_] for id_ in order if id_ in involved)
+            obstacles=obstacles,
+            directory="",
+            prerequisites=tuple(involved[id_] for id_ in order if id_ in involved),
         )
 
     def _obstacle(self, path: str, stages: Mapping[int, str], *, onto: str, parent: str) -> Obstacle:
@@ -264,7 +266,7 @@ class GitPatches:
                 "apply", "--3way", "--index", "--whitespace=nowarn", "--", str(file),
                 repository=scratch / _TREE, timeout_seconds=LONG_SECONDS,
             )  # fmt: skip
-            if result.failed and not self._clashes(scratch).any:
+            if result.failed and not self._conflicts(scratch).any:
                 git = isolated_git(self._git, scratch / _TREE)
                 return Conflict(obstacles=apply_partially(git, file, scratch / _TREE), directory="")
             return self._outcome(result, scratch, onto=onto, fix=None)
@@ -284,9 +286,9 @@ class GitPatches:
     def _outcome(
         self, result: ToolResult, scratch: Path, *, onto: Revision, fix: Revision | None
     ) -> Patch | Conflict:
-        clashes = self._clashes(scratch)
-        if clashes.any:
-            return clashes.explained(onto=onto, fix=fix)
+        conflicts = self._conflicts(scratch)
+        if conflicts.any:
+            return conflicts.explained(onto=onto, fix=fix)
         if result.failed:
             raise SourceError(f"{self._location}: git cannot apply the change: {result.why}")
         diff = self._git.run(
@@ -301,8 +303,8 @@ class GitPatches:
             )
         return Patch(text=diff.output, files=self._changes(diff.output))
 
-    def _clashes(self, scratch: Path) -> Clashes:
-        return Clashes(self._git, self._mirror.path, scratch / _TREE)
+    def _conflicts(self, scratch: Path) -> MergeConflicts:
+        return MergeConflicts(self._git, self._mirror.path, scratch / _TREE)
 
     def _changes(self, text: bytes) -> tuple[FileChange, ...]:
         if not text.strip():
@@ -329,7 +331,7 @@ class GitPatches:
                     self._git.run(
                         "worktree", "move", "--", str(tree), str(stored), repository=self._mirror.path
                     )
-                outcome = replace(outcome, directory=str(stored), kept=existed)
+                outcome = replace(outcome, directory=str(stored), directory_existed=existed)
         if not any(home.iterdir()):
             home.rmdir()
         return outcome

@@ -93,11 +93,11 @@ def check_find(study: Study, problems: Problems) -> None:
             problems.add(("find", "suspect"), wrong, item=index)
     if not find.metric or not names_readable(study, problems):
         return
-    study = _without_doubtful_exclusions(study, problems)
+    study = _without_wrong_exclusions(study, problems)
     for index, text in enumerate(find.metric):
         if _is_decidable(study, text, problems):
             _check_metric(study, text, variants, problems, item=index)
-    if len(find.metric) > 1 and problems.trusts(("find", "metric")):
+    if len(find.metric) > 1 and problems.is_correct(("find", "metric")):
         working = [text for text in find.metric if names_works(study, text)]
         if working:
             problems.add(
@@ -105,7 +105,7 @@ def check_find(study: Study, problems: Problems) -> None:
             )
 
 
-def _without_doubtful_exclusions(study: Study, problems: Problems) -> Study:
+def _without_wrong_exclusions(study: Study, problems: Problems) -> Study:
     """Return the study without exclusions that have a mistake: a missing point would follow from it."""
     benchmarks = {
         name: each if problems.clean(("benchmark", name, "exclude")) else replace(each, exclude=())
@@ -156,7 +156,7 @@ def _check_benchmark(study: Study, benchmark: str, path: KeyPath, problems: Prob
     if benchmark in study.benchmarks:
         return True
     at = (*path, "benchmark")
-    if not problems.trusts(("benchmark",)):
+    if not problems.is_correct(("benchmark",)):
         return False
     if not benchmark:
         problems.add(at, f"missing; choose a benchmark: {listed(study.benchmarks)}", about=at)
@@ -178,9 +178,9 @@ def _check_value(study: Study, name: str, problems: Problems) -> None:
         problems.add(path, f"{quoted(derived.value)} uses no metric")
     for reference in used:
         _check_reference(study, derived.benchmark, reference, path, problems)
-    if not problems.trusts(path) or not names_readable(study, problems):
+    if not problems.is_correct(path) or not names_readable(study, problems):
         return
-    study = _without_doubtful_exclusions(study, problems)
+    study = _without_wrong_exclusions(study, problems)
     if not any(derived_targets(study, name, variant) for variant in study.variants):
         wrong = f"needs points that benchmark.{derived.benchmark}.exclude leaves out in every variant"
         problems.add(path, wrong)
@@ -205,7 +205,7 @@ def _check_reference(
 
 _GROWTH = ("metric", "variant", "along")
 NEEDED = {"ratio": ("metric", "variant", "against"), "exponent": _GROWTH, "reaches": _GROWTH}
-"""Required keys of a claim, by the way of its judgement."""
+"""Required keys of a claim, by the key that states its condition."""
 
 
 def check_claims(study: Study, problems: Problems) -> None:
@@ -235,7 +235,7 @@ def _check_judged(study: Study, claim: Claim, way: str, path: KeyPath, problems:
         if named and named not in study.variants and problems.readable(("variants",), depth=1):
             problems.add((*path, key), f"no variant {quoted(named)}{suggestion(named, study.variants)}")
     if names_readable(study, problems) and _is_decidable(study, claim.metric, problems):
-        _check_points(_without_doubtful_exclusions(study, problems), claim, way, path, problems)
+        _check_points(_without_wrong_exclusions(study, problems), claim, way, path, problems)
 
 
 def _check_points(study: Study, claim: Claim, way: str, path: KeyPath, problems: Problems) -> None:

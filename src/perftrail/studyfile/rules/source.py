@@ -188,7 +188,7 @@ _DOWNLOADS = ("https://", "http://")
 def check_source(study: Study, problems: Problems, *, written_location: str) -> None:
     """Report a source that cannot be read."""
     source = study.source
-    if problems.trusts(("source", "kind")):
+    if problems.is_correct(("source", "kind")):
         _check_keys(source, problems)
         wrong = _location_wrong(source, written_location, Path(study.directory))
         if wrong is not None:

@@ -223,5 +223,5 @@ def check_samples(study: Study, problems: Problems) -> None:
             if problems.has_key((table,)):
                 problems.add((table,), "does not apply to imported samples; remove it")
     for name, source in study.sources.items():
-        if source.kind == "samples" and problems.trusts(("sources", name, "kind")):
+        if source.kind == "samples" and problems.is_correct(("sources", name, "kind")):
             problems.add(("sources", name, "kind"), "samples need their own study; write them as [source]")

@@ -387,9 +387,9 @@ def conflict_json(blocked: BackportConflict) -> BackportConflictJson:
         "verdict": "conflict",
         **_revisions_json(blocked.onto, blocked.fix),
         "conflicts": [_obstacle(each) for each in conflict.obstacles],
-        "prerequisites": [revision.id for revision in conflict.first],
+        "prerequisites": [revision.id for revision in conflict.prerequisites],
         "directory": conflict.directory,
-        "directory_existed": conflict.kept,
+        "directory_existed": conflict.directory_existed,
     }
 
 

@@ -11,7 +11,7 @@ from perftrail.model.measurement import (
     PADDING,
     PADDING_BYTES,
     PATH_LENGTHS,
-    circumstances,
+    drawn_environment,
     seed_of,
 )
 
@@ -19,7 +19,7 @@ MANY = range(1, 2001)
 
 
 def lengths() -> list[int]:
-    return [len("/".join(circumstances(seed).path)) for seed in MANY]
+    return [len("/".join(drawn_environment(seed).path)) for seed in MANY]
 
 
 def test_paths_have_every_length_of_the_range() -> None:
@@ -32,25 +32,25 @@ def test_path_lengths_fall_on_every_alignment_equally_often() -> None:
 
 
 def test_names_are_plain_and_no_longer_than_every_file_system_takes() -> None:
-    names = [name for seed in MANY for name in circumstances(seed).path]
+    names = [name for seed in MANY for name in drawn_environment(seed).path]
     assert max(map(len, names)) <= LONGEST_NAME
     assert all(name.isalnum() for name in names)
 
 
 def test_equal_seeds_decide_the_same_and_different_ones_do_not() -> None:
-    assert circumstances(5) == circumstances(5)
-    assert len({circumstances(seed).path for seed in MANY}) == len(MANY)
+    assert drawn_environment(5) == drawn_environment(5)
+    assert len({drawn_environment(seed).path for seed in MANY}) == len(MANY)
 
 
 def test_environments_have_any_size_within_a_page() -> None:
-    sizes = [len(circumstances(seed).environment[PADDING]) for seed in MANY]
+    sizes = [len(drawn_environment(seed).environment[PADDING]) for seed in MANY]
     assert 0 <= min(sizes) < 20
     assert PADDING_BYTES - 20 < max(sizes) < PADDING_BYTES
     assert abs(sum(sizes) / len(sizes) - PADDING_BYTES / 2) < 120  # four standard errors
 
 
 def test_without_padding_the_environment_keeps_its_size() -> None:
-    assert circumstances(5, padding_bytes=0).environment[PADDING] == ""
+    assert drawn_environment(5, padding_bytes=0).environment[PADDING] == ""
 
 
 def test_seeds_are_above_zero_and_exact_in_json() -> None:
@@ -69,7 +69,7 @@ def test_seeds_are_above_zero_and_exact_in_json() -> None:
 )
 def test_interpreters_hash_by_the_seed(program: tuple[str, ...]) -> None:
     def printed(seed: int) -> str:
-        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", **circumstances(seed).environment}
+        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", **drawn_environment(seed).environment}
         return subprocess.run(program, env=environment, check=True, capture_output=True, text=True).stdout
 
     assert printed(1) == printed(1)

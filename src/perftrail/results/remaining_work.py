@@ -31,7 +31,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class RemainingWork:
     """Completed and remaining invocations, and the remaining time; `None` if it is unknown.
 
     `unseen` is the number of points that never ran at any revision. Their time is estimated from smaller points,
@@ -44,7 +44,7 @@ class Left:
     unseen: int
 
 
-class Outlook:
+class PlanProgress:
     """The state of a plan's cells, with running sums: an update of a cell does not compute the others again."""
 
     def __init__(self, benchmarks: Mapping[str, Benchmark]) -> None:
@@ -90,13 +90,13 @@ class Outlook:
             self._change(each, replace(self._states[each], least=0, most=0))
         return beyond
 
-    def left(self) -> Left:
+    def left(self) -> RemainingWork:
         """Return the remaining work of all cells."""
         open_kinds = {kind: each for kind, each in self._unseen.items() if each.most}
         usual = self._usual.seconds(open_kinds)
         every = (self._seen, *open_kinds.values())
         starts = Span(least=sum(each.least for each in every), most=sum(each.most for each in every))
-        return Left(
+        return RemainingWork(
             done=self._seen.done,
             starts=starts,
             seconds=self._seconds(open_kinds, usual) if starts.most else Span(least=0.0, most=0.0),
