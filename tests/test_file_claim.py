@@ -1,4 +1,4 @@
-"""What a process claimed is left alone as long as it lives, and removed by others once it is gone."""
+"""Files that a process has claimed stay until it ends, and are then removed by other processes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_a_killed_process_claimed_is_removed_and_only_then(tmp_path: Path) 
     assert not path.exists()
 
 
-def test_nothing_is_taken_from_those_who_are_just_making_it(tmp_path: Path) -> None:
+def test_files_that_another_process_is_writing_are_not_removed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", CLAIMING, str(tmp_path)]) as owner:
         while owner.poll() is None:
             remove_left_over("claim-", below=tmp_path)

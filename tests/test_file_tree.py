@@ -1,4 +1,4 @@
-"""Removing what strangers made never goes through their links."""
+"""Removing foreign files never follows their links."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_link_in_the_place_of_a_tree_is_removed_alone(tmp_path: Path, outside:
 
 
 def make_deep(root: Path, levels: int) -> None:
-    """Make a tree whose paths are longer than any system call takes."""
+    """Make a tree whose paths are longer than any system call accepts."""
     root.mkdir()
     current = os.open(root, os.O_RDONLY)
     for _ in range(levels):

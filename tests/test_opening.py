@@ -1,4 +1,4 @@
-"""Opening a study: where its results live."""
+"""Opening a study: the place of its results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.sources.repositories import Repository
 def test_results_may_be_named_relative_to_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is started works in directories of its own, and must find them all the same."""
+    """Started programs work in other directories, and must still find the paths."""
     repository = Repository(tmp_path / "repository")
     commits = [repository.commit(program(cost), subject=f"{cost}") for cost in (100, 140)]
     study = studyfile.load(str(write_study(tmp_path / "study", repository)))

@@ -206,7 +206,7 @@ def test_an_edit_that_shows_is_not_taken(
     assert len(history.steps) == 2
 
 
-def test_a_directory_of_somebody_else_is_never_emptied(tmp_path: Path, clone: Path) -> None:
+def test_a_foreign_directory_is_never_emptied(tmp_path: Path, clone: Path) -> None:
     with pytest.raises(click.ClickException, match="contains something else"):
         History(TINY, clone, clone, seed=1)
     assert (clone / "tiny.c").exists()

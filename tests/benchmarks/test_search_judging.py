@@ -1,4 +1,4 @@
-"""What is simulated is what is said, and answers are judged by it."""
+"""Simulations have the stated properties, and answers are judged by them."""
 
 from __future__ import annotations
 

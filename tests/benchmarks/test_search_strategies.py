@@ -1,4 +1,4 @@
-"""The searches that ours is compared with do what they are said to do."""
+"""The searches that perftrail's is compared with work as described."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_asv_ends_at_the_first_build_that_fails_unless_it_is_passed_over() -> No
     assert asv.skipping_failed_builds(machine).verdict == "found"
 
 
-def test_asv_names_somebody_when_nothing_changed() -> None:
+def test_asv_names_a_revision_when_nothing_changed() -> None:
     _, machine = world(replace(CLEAR, effect=0.0))
     assert asv.find(machine).candidates
 
@@ -60,7 +60,7 @@ def test_pinpoint_tells_all_that_differ() -> None:
     history, machine = world(replace(CLEAR, changes=2, signs=(1, 1)))
     report = pinpoint.search(machine)
     assert report.verdict == "several"
-    # With so many tests it now and then names somebody else too.
+    # With so many tests it sometimes names another revision too.
     assert {(culprit,) for culprit in history.culprits} <= set(report.named)
 
 

@@ -1,4 +1,4 @@
-"""What the builder's tests share: a launcher and a project to build in."""
+"""Fixtures of the builder's tests: a launcher and a project to build."""
 
 from __future__ import annotations
 

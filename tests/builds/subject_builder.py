@@ -1,4 +1,4 @@
-"""A small C project in a git repository and a builder for it, as the builder's tests need them."""
+"""A small C project in a git repository and a builder for it, for the builder's tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROJECT: Mapping[str, str] = {"program.c": PROGRAM, "Makefile": MAKEFILE, "READM
 
 @dataclass
 class Project:
-    """A repository, and everything that a builder for it takes."""
+    """A repository, with the arguments of a builder for it."""
 
     root: Path
     launcher: Launcher

@@ -1,4 +1,4 @@
-"""What an artefact's name depends on."""
+"""The properties of an artefact that determine its name."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_names_contents_and_the_executable_bit_count(tree: Path) -> None:
     assert len(seen) == 4
 
 
-def test_times_and_what_ties_a_tree_to_its_mirror_do_not_count(tree: Path) -> None:
+def test_times_and_files_of_git_do_not_count(tree: Path) -> None:
     before = content_of(tree, ["**"], keys=()).digest
     (tree / ".git").write_text("gitdir: elsewhere")
     (tree / "__pycache__").mkdir()
@@ -113,7 +113,7 @@ def test_what_is_appended_to_a_program_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", [5, 17, 60, 100, 800])
 @pytest.mark.parametrize("magic", [b"\x7fELF\x02\x01", b"\x7fELF\x01\x02", b"!<arch>\n"])
-def test_objects_that_make_no_sense_are_taken_as_they_are(magic: bytes, cut: int) -> None:
+def test_invalid_objects_count_byte_by_byte(magic: bytes, cut: int) -> None:
     nonsense = (magic + bytes(range(256)) * 4)[:cut]
     assert without_debug_information(nonsense) == nonsense
 

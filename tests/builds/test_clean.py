@@ -1,4 +1,4 @@
-"""Builds that others make: who says that they are used, and that they keep to the room that there is."""
+"""Builds by workers: they are protected while in use, and count for the disk quota."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Others:
-    """Implements `builder.RemoteBuildWorkers`: makes subjects when asked what came of them, and uses none itself."""
+    """Implements `builder.RemoteBuildWorkers`: builds at the request of an outcome, and protects no builds."""
 
     parallel_builds = 2
 
@@ -53,7 +53,7 @@ class Others:
         return LocalEngine().begin(perform, subject)
 
 
-def test_what_others_relink_is_there_as_if_it_had_been_relinked_here(project: Project) -> None:
+def test_layouts_that_workers_relink_are_used_like_local_ones(project: Project) -> None:
     how = replace(BIG, relink=("make -B && echo {layout} >> big",))
     subject = Subject(revision=project.commit(PROJECT), variant="plain")
     builder = away(project, disk_mib=100)
@@ -68,7 +68,7 @@ def test_what_others_relink_is_there_as_if_it_had_been_relinked_here(project: Pr
     assert all(isinstance(each, Built) and each.reused for each in again.values())
 
 
-def test_what_others_make_is_used_by_who_asked_and_makes_room_here(project: Project) -> None:
+def test_builds_of_workers_are_in_use_here_and_count_for_the_quota(project: Project) -> None:
     old, new = (
         Subject(revision=project.commit({**PROJECT, "README": f"{number}\n"}), variant="plain")
         for number in range(2)

@@ -1,4 +1,4 @@
-"""Keeping builds within a budget of disk."""
+"""Builds stay within a disk quota."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def there(built: Built) -> bool:
     return (Path(built.directory) / "big").is_file()
 
 
-def test_what_is_cheap_large_and_long_unused_goes_first() -> None:
+def test_cheap_large_and_long_unused_builds_are_removed_first() -> None:
     week = 7 * 86400.0
     cheap, dear = kept("cheap", size=10, seconds=1), kept("dear", size=10, seconds=9)
     large, old = kept("large", size=100, seconds=9), kept("old", size=10, seconds=9, last_used=-4 * week)
@@ -72,14 +72,14 @@ def test_what_is_cheap_large_and_long_unused_goes_first() -> None:
     assert order == ["old", "large", "cheap", "dear"]
 
 
-def test_nothing_goes_that_fits_and_nothing_that_is_needed() -> None:
+def test_no_build_that_fits_or_is_needed_is_removed() -> None:
     some = [kept("a", size=4, seconds=1), kept("b", size=4, seconds=2)]
     assert items_to_remove(some, budget_bytes=8, now=0.0) == []
     assert items_to_remove(some, budget_bytes=7, now=0.0) == some[:1]
     assert items_to_remove([replace(each, in_use=True) for each in some], budget_bytes=0, now=0.0) == []
 
 
-def test_builds_of_earlier_runs_make_room_and_the_last_used_stays(project: Project) -> None:
+def test_builds_of_earlier_runs_are_removed_and_the_last_used_stays(project: Project) -> None:
     revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3)]
     first, second = (build(project, each, BIG, disk_mib=100) for each in revisions[:2])
     for built, day in ((first, 86400 * 30), (second, 86400 * 31)):
@@ -93,7 +93,7 @@ def test_builds_of_earlier_runs_make_room_and_the_last_used_stays(project: Proje
     assert there(again)
 
 
-def test_what_sccache_keeps_is_no_room_for_builds(project: Project) -> None:
+def test_files_of_sccache_count_against_the_quota(project: Project) -> None:
     revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(2)]
     first = build(project, revisions[0], BIG, disk_mib=2.2)
     (project.builds / "sccache").mkdir()
@@ -102,7 +102,7 @@ def test_what_sccache_keeps_is_no_room_for_builds(project: Project) -> None:
     assert not there(first)
 
 
-def test_what_this_run_made_or_needs_stays_however_little_room_there_is(project: Project) -> None:
+def test_builds_of_this_run_stay_beyond_the_quota(project: Project) -> None:
     revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3)]
     earlier = build(project, revisions[0], BIG, disk_mib=100)
     own = builder(project, disk_bytes=0.5 * MIB)
@@ -115,7 +115,7 @@ def test_what_this_run_made_or_needs_stays_however_little_room_there_is(project:
     own.close()
 
 
-def test_what_another_perftrail_uses_stays_until_that_one_is_gone(project: Project) -> None:
+def test_builds_in_use_by_another_process_stay_until_it_ends(project: Project) -> None:
     one, two, three = (project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3))
     code = """
 import sys
@@ -185,10 +185,12 @@ quota.sync_directory = counted(quota.sync_directory)
 Path.rename = counted(Path.rename)
 build(project, Revision(id=revision), BIG, disk_mib=0.5)
 """
-"""Makes a build with too little room, and is killed at the n-th step of removing what does not fit."""
+"""A program that builds beyond the quota and is killed at the n-th step of the removal of other builds."""
 
 
-def test_a_kill_while_making_room_leaves_no_half_build_that_looks_finished(project: Project) -> None:
+def test_a_kill_while_builds_are_removed_leaves_no_partial_build_that_looks_finished(
+    project: Project,
+) -> None:
     revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(4)]
     half = 0
     for moment, revision in enumerate(revisions[1:]):

@@ -35,7 +35,7 @@ part.o: part.c number.h
 """A makefile that names all dependencies of its objects."""
 
 STALE = RIGHT.replace(" number.h", "")
-"""One that forgets the header, as many do."""
+"""A makefile that lacks the dependency on the header, a common mistake."""
 
 FILES = {
     "Makefile": RIGHT,
@@ -121,7 +121,7 @@ def test_stale_objects_are_found_reported_and_discarded(project: Project) -> Non
     assert build(project, one).reused
 
 
-def test_one_in_many_builds_is_checked_without_being_asked(project: Project) -> None:
+def test_one_in_many_builds_is_checked_by_default(project: Project) -> None:
     stale = {**FILES, "Makefile": STALE}
     revisions = [
         project.commit({**stale, "number.h": f"#define N {number}\n"}) for number in range(FIRST_CHECK + 1)
@@ -139,7 +139,7 @@ def test_one_in_many_builds_is_checked_without_being_asked(project: Project) -> 
     ]
 
 
-def test_checks_become_rarer_as_they_are_passed_and_never_cease() -> None:
+def test_checks_become_rarer_as_they_succeed_and_never_stop() -> None:
     state, gaps = TreeState(), []
     for _ in range(5):
         state = state.checked()
@@ -150,7 +150,7 @@ def test_checks_become_rarer_as_they_are_passed_and_never_cease() -> None:
     assert TreeState(unchecked=("a",) * (FIRST_CHECK - 1)).check_due
 
 
-def test_a_check_that_is_passed_changes_nothing(project: Project) -> None:
+def test_a_successful_check_changes_nothing(project: Project) -> None:
     one, two = project.commit(FILES), project.commit({**FILES, "number.h": "#define N 3\n"})
     builder = project.builder()
     build(builder, one)
@@ -201,7 +201,7 @@ def test_a_decisive_build_that_is_right_is_compared_once(project: Project) -> No
     assert output_of(build(project, project.commit({**FILES, "number.h": "#define N 6\n"}))) == "12"
 
 
-def test_a_submodules_tie_is_that_of_the_checkout_and_no_difference(project: Project) -> None:
+def test_the_git_file_of_a_submodule_is_no_difference(project: Project) -> None:
     library = Repository(project.root / "library")
     first, second = (library.commit({"lib.h": f"#define L {number}\n"}) for number in (1, 2))
     gitmodules = '[submodule "lib"]\n\tpath = deep/lib\n\turl = ../library\n'
@@ -232,7 +232,7 @@ def test_a_submodules_tie_is_that_of_the_checkout_and_no_difference(project: Pro
     assert not list((project.builds / "worktrees").glob("*/tree/deep"))
 
 
-def test_a_failure_is_believed_only_from_a_clean_tree(project: Project) -> None:
+def test_a_failure_counts_only_from_a_clean_tree(project: Project) -> None:
     how = replace(INCREMENTAL, steps=("test ! -e program && make",))
     build(project, project.commit(FILES), how)
     second = build(project, project.commit({**FILES, "number.h": "#define N 3\n"}), how)
@@ -244,7 +244,7 @@ def test_a_failure_is_believed_only_from_a_clean_tree(project: Project) -> None:
     assert output_of(build(project, project.commit({**FILES, "number.h": "#define N 6\n"}), how)) == "12"
 
 
-def test_outputs_that_name_their_directory_are_made_in_one_of_their_own(project: Project) -> None:
+def test_outputs_that_contain_their_path_are_built_in_separate_directories(project: Project) -> None:
     wrapping = RIGHT.replace("all: program", "all: program wrapper") + (
         'wrapper: program\n\techo "exec $(CURDIR)/program" > $@\n'
     )
@@ -295,7 +295,7 @@ def test_a_link_that_a_build_left_leads_no_revision_out_of_its_tree(project: Pro
     assert list(outside.iterdir()) == []
 
 
-def test_moving_touches_only_what_two_revisions_do_not_share(tmp_path: Path) -> None:
+def test_moving_a_tree_writes_only_files_that_differ(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     for tree, files in (
         (one, {"same": "s", "old/gone": "g", "kind": "file"}),
@@ -317,7 +317,7 @@ def test_moving_touches_only_what_two_revisions_do_not_share(tmp_path: Path) -> 
     assert (one / "new").stat().st_mtime_ns > (one / "product").stat().st_mtime_ns
 
 
-def test_a_change_in_paths_that_no_build_uses_is_no_other_build(project: Project) -> None:
+def test_a_change_in_unused_paths_is_the_same_build(project: Project) -> None:
     how = replace(recipe("make", outputs=("program",)), unaffected_by=("README", "docs/**"))
     one = build(project, project.commit(FILES), how)
     docs = build(project, project.commit({**FILES, "README": "two\n", "docs/deep/new.txt": "x"}), how)

@@ -66,7 +66,7 @@ def test_a_path_that_matters_when_a_program_runs_distinguishes_builds(project: P
     assert one.artefact != docs.artefact
 
 
-def test_no_output_message_the_artefact_is_the_content_that_went_in(project: Project) -> None:
+def test_without_outputs_the_artefact_is_the_content_that_was_built(project: Project) -> None:
     built = project.build(project.commit(), recipe("make"))
     assert built.artefact == built.key
 
@@ -135,13 +135,13 @@ def test_a_failed_build_leaves_its_log_and_nothing_else(project: Project) -> Non
 
 
 class Gone(InMemorySource):
-    """A history that was listed and whose trees have gone since."""
+    """A history whose trees are removed after it was listed."""
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
         raise CheckoutFailed(f"{revision.id}: the index has no file for it any more")
 
 
-def test_a_revision_that_cannot_be_had_is_a_failure_of_the_checkout(project: Project) -> None:
+def test_a_revision_that_cannot_be_checked_out_is_a_failure(project: Project) -> None:
     builder = project.builder(source=Gone([("1.0", PROJECT)]))
     failure = builder.build(Subject(revision=Revision(id="1.0"), variant="plain"), MAKE)
     assert isinstance(failure, Failure)
@@ -209,7 +209,7 @@ def test_a_timeout_covers_all_steps_and_kills_the_whole_tree(project: Project) -
     assert not Path(f"/proc/{(project.root / 'pid').read_text().strip()}").exists()
 
 
-def test_a_build_killed_half_way_is_wiped_and_redone(project: Project) -> None:
+def test_a_killed_build_is_removed_and_repeated(project: Project) -> None:
     revision = project.commit()
     built = project.build(revision, MAKE)
     home = Path(built.directory).parent
@@ -254,14 +254,14 @@ def test_a_build_dies_with_perftrail_however_it_dies(project: Project) -> None:
     assert not project.build(revision, MAKE).reused
 
 
-def test_a_marker_that_was_cut_short_counts_for_nothing(project: Project) -> None:
+def test_a_truncated_marker_is_ignored(project: Project) -> None:
     revision = project.commit()
     built = project.build(revision, MAKE)
     (Path(built.directory).parent / "built.json").write_text('{"artefact": "abc", "sec')
     assert not project.build(revision, MAKE).reused
 
 
-def test_two_builders_at_once_make_a_build_once(project: Project) -> None:
+def test_two_builders_at_once_build_a_subject_once(project: Project) -> None:
     revision, how = project.commit(), recipe(f"echo made >> {project.root}/count; make", outputs=("program",))
 
     def make(_: int) -> Built | Failure:
@@ -275,7 +275,9 @@ def test_two_builders_at_once_make_a_build_once(project: Project) -> None:
 
 
 @pytest.mark.skipif(not Path("/usr/lib/ccache/cc").exists(), reason="ccache is not installed")
-def test_ccache_is_used_said_and_changes_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ccache_is_used_and_reported_and_changes_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     how = recipe("cc -g -O1 -c program.c", outputs=("program.o",))
     cached = project.build(project.commit(), how)
     assert "through ccache" in Path(cached.log).read_text()
@@ -288,7 +290,7 @@ def test_ccache_is_used_said_and_changes_nothing(project: Project, monkeypatch: 
     assert cached.artefact == docs.artefact == plain.artefact
 
 
-def test_a_missing_program_and_a_missing_header_are_both_told(project: Project) -> None:
+def test_a_missing_program_and_a_missing_header_are_both_reported(project: Project) -> None:
     assert "no-such-tool" in project.failed(project.commit(), recipe("no-such-tool --build")).message
     bad = project.commit({**PROJECT, "Makefile": MAKEFILE.replace("program.c", "programme.c")})
     assert "No rule to make target 'programme.c'" in project.failed(bad, recipe("make")).message
@@ -304,7 +306,7 @@ def test_a_path_in_the_tree_is_printed_as_its_name_alone(project: Project) -> No
 DEEP = 'python3 -c \'import os\nfor n in range(1200): os.mkdir("d" * 50); os.chdir("d" * 50)\''
 
 
-def test_a_build_of_a_tree_without_end_fails_and_leaves_nothing(project: Project) -> None:
+def test_a_build_of_an_endless_tree_fails_and_leaves_nothing(project: Project) -> None:
     failure = project.failed(project.commit(), recipe(DEEP))
     assert failure.message == "its tree cannot be used: more than 500 levels of directories"
     assert not [path for path in project.builds.iterdir() if len(path.name) == 32]

@@ -22,7 +22,7 @@ make: *** [Makefile:1: all] Error 2
 """
 
 
-def test_a_compilers_errors_come_first_and_makes_last() -> None:
+def test_errors_of_the_compiler_precede_those_of_make() -> None:
     assert log_excerpt(GCC).splitlines() == [
         "foo.c:4:1: error: expected ';' before '}' token",
         "foo.c:9:1: error: unknown type name 'bar'",
@@ -66,7 +66,7 @@ def test_a_compilers_errors_come_first_and_makes_last() -> None:
         ("", ""),
     ],
 )
-def test_what_failed_is_found_in_many_tongues(output: str, telling: str) -> None:
+def test_errors_of_many_tools_are_found(output: str, telling: str) -> None:
     assert log_excerpt(output).startswith(telling)
 
 

@@ -122,7 +122,7 @@ def test_a_link_may_take_too_long(project: Project) -> None:
     assert outcome.message == "timed out after 0.3 s: sleep 100"
 
 
-def test_a_link_killed_half_way_is_redone(project: Project) -> None:
+def test_a_killed_link_step_is_repeated(project: Project) -> None:
     built = project.build(project.commit(LIBRARY), STATIC)
     first = prepared(project, built, "echo whole > {out}/file")
     (Path(first.out).parent / f"{Path(first.out).name}.json").unlink()

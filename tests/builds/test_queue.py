@@ -27,7 +27,7 @@ def test_a_worker_without_work_takes_from_the_middle_of_the_largest_rest() -> No
     assert queue.take(0) == 1
 
 
-def test_one_that_comes_later_waits_behind_the_others() -> None:
+def test_a_subject_that_is_added_later_is_built_last() -> None:
     queue = _queue(1)
     assert queue.take(0) == 0
     with pytest.raises(LookupError):

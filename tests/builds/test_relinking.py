@@ -1,4 +1,4 @@
-"""Relinking real objects in other orders: what is kept, what stays as it was, and what a kill leaves."""
+"""Relinking real objects in other orders: stored outputs, the unchanged build, and recovery after a kill."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_layout_that_was_removed_is_made_again(project: Project) -> None:
     assert kept.artefact == second.artefact
 
 
-def test_layouts_in_one_visit_share_its_cost(project: Project) -> None:
+def test_layouts_of_one_batch_share_its_cost(project: Project) -> None:
     found = all_built(relinked(project.builder(), project.commit(PROJECT), (1, 2, 3)))
     assert all(0.0 < each.seconds < 60.0 for each in found)
     markers = [read_finished(Path(each.directory).with_name("built.json")) for each in found]
@@ -178,7 +178,7 @@ def test_a_benchmark_s_program_is_linked_with_each_layout_of_a_library(project: 
 # What goes wrong
 
 
-def test_a_relink_that_fails_says_why_and_ends_the_visit(project: Project) -> None:
+def test_a_relink_that_fails_reports_why_and_ends_the_batch(project: Project) -> None:
     builder, revision = project.builder(), project.commit(PROJECT)
     how = replace(HOW, relink=("test {layout} != 2 || cc -o program missing.o", *RELINK))
     found = relinked(builder, revision, (1, 2, 3), how)
@@ -230,7 +230,7 @@ def test_a_program_that_only_prints_where_its_source_was_is_kept(project: Projec
     assert output_of(found).endswith("/tree/main.c\n")
 
 
-def test_what_a_killed_relink_left_is_undone_before_the_build_is_used(project: Project) -> None:
+def test_files_of_a_killed_relink_are_removed_before_the_build_is_used(project: Project) -> None:
     builder, revision = project.builder(), project.commit(PROJECT)
     built = builder.build(subject(revision), HOW)
     assert isinstance(built, Built)
@@ -344,7 +344,7 @@ def test_layouts_of_a_removed_build_do_not_belong_to_the_new_one(project: Projec
     assert output_of(right) == "16\n"
 
 
-def test_a_build_that_others_made_is_relinked_by_who_leads(project: Project) -> None:
+def test_a_build_of_a_worker_is_relinked_by_the_leader(project: Project) -> None:
     table = SourceTable(kind="git", location=str(project.repository.path))
     options = {
         "builds": str(project.builds),
@@ -369,7 +369,7 @@ def test_a_build_that_others_made_is_relinked_by_who_leads(project: Project) -> 
 
 
 class _Stopping:
-    """A builder as a workers's hand."""
+    """A builder as one of the workers."""
 
     def __init__(self, builder: LocalBuilder) -> None:
         self._builder = builder
@@ -384,7 +384,7 @@ class _Stopping:
         return self._builder.messages()
 
     def stop(self) -> None:
-        """Stop nothing: it is idle."""
+        """Do nothing: it is idle."""
 
     def close(self) -> None:
         self._builder.close()

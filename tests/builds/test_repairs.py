@@ -1,4 +1,4 @@
-"""Repairs on real trees with a real compiler and a real git: what they mend, what they refuse, what they name."""
+"""Repairs on real trees with a real compiler and a real git: their effect, refusals and names of builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a build finds out about its revision, as docs/how-to/git.md has it: with real git, in trees clean and used."""
+"""What a build can read about its revision, as docs/how-to/git.md describes: with real git, in clean and used trees."""
 
 from __future__ import annotations
 

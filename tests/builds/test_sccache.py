@@ -28,7 +28,7 @@ STATS = "sccache --show-stats"
 
 
 def crate(vendor: Path, number: int) -> Mapping[str, str]:
-    """A program that prints a number, with a library of a registry that lies in a directory."""
+    """A program that prints a number, with a library from a registry in a directory."""
     return {
         "Cargo.toml": '[package]\nname = "program"\nversion = "0.1.0"\nedition = "2021"\n'
         '[dependencies]\nadding = "1.0.0"\n',
@@ -50,7 +50,7 @@ def vendored(directory: Path) -> Path:
 
 
 def hits(built: Built) -> int:
-    """How often the cache had what a build wanted, as its own server counted."""
+    """How many cache hits the server counted."""
     found = re.search(r"^Cache hits +(\d+)$", Path(built.log).read_text(), re.MULTILINE)
     assert found is not None, Path(built.log).read_text()
     return int(found[1])
@@ -58,7 +58,7 @@ def hits(built: Built) -> int:
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
-def test_what_one_build_compiled_of_a_dependency_another_finds(
+def test_a_dependency_that_one_build_compiled_is_reused_by_another(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vendor = vendored(tmp_path / "vendor")
@@ -72,7 +72,7 @@ def test_what_one_build_compiled_of_a_dependency_another_finds(
     assert subprocess.run([program], check=True, capture_output=True, text=True).stdout == "3\n"
 
 
-def test_one_whose_server_has_no_name_of_its_own_is_not_used() -> None:
+def test_an_sccache_without_separate_servers_is_not_used() -> None:
     assert is_usable_sccache("sccache 0.16.0\n")
     assert is_usable_sccache("sccache 1.0.0\n")
     assert not is_usable_sccache("sccache 0.4.0-pre.6\n")

@@ -1,4 +1,4 @@
-"""The trees of other sources with_application a build: whose content counts where, and who may change them."""
+"""The trees of other sources next to a build: whose content counts where, and who may change them."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_benchmark_uses_the_tree_that_the_build_was_made_in(
     assert (Path(prepared.out) / "made").read_text() == "built\n"
 
 
-def test_a_revision_that_cannot_be_had_fails_at_checkout(with_application: WithApplication) -> None:
+def test_a_missing_revision_fails_at_checkout(with_application: WithApplication) -> None:
     folder, project = with_application.folder, with_application.project
     subject = Subject(revision=folder.history()[0], variant="plain")
     builder = LocalBuilder(

@@ -1,4 +1,4 @@
-"""One small example of each chart, and text that would do harm if it were taken for anything but text."""
+"""One small example of each chart, and text that must never be evaluated or rendered as markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every chart is valid Vega-Lite, is what it was, and draws what it must."""
+"""Every chart is valid Vega-Lite, equals its stored specification, and contains its marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells subjects apart in charts."""
+"""Colours and shapes of subjects in charts."""
 
 from __future__ import annotations
 

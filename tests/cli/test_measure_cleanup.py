@@ -17,7 +17,7 @@ SHARED = (Path("/var/tmp"), Path("/dev/shm"))
 
 @contextmanager
 def sleeping() -> Iterator[tuple[subprocess.Popen[bytes], set[Path]]]:
-    """A perftrail that measures in a sandbox, and what it has claimed in directories that all share."""
+    """A perftrail process that measures in a sandbox, and its claims in shared directories."""
     command = [sys.executable, "-m", "perftrail", "measure", "--sandbox", "sleep 100"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as perftrail:
         try:
@@ -30,7 +30,7 @@ def sleeping() -> Iterator[tuple[subprocess.Popen[bytes], set[Path]]]:
 
 
 def claims(pid: int) -> set[Path]:
-    """What a process holds open directly below the directories that all share: it does so with what it claims."""
+    """The files that a process holds open directly below the shared directories: its claims."""
     found = set()
     for each in Path(f"/proc/{pid}/fd").iterdir():
         try:

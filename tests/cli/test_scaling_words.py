@@ -30,7 +30,7 @@ def samples(**waits: float) -> ThreadSamples:
 
 
 def scaled(times: dict[int, float], processors: Processors) -> list[str]:
-    """What is said of a benchmark that takes so long at each count of threads, with 1 % of noise."""
+    """The text on a benchmark that takes so long at each number of threads, with 1 % noise."""
     rng = np.random.default_rng(5)
     held = {
         n: {i: {"wall": time * np.exp(rng.normal(0.0, 0.01)), "cpu": time * n} for i in range(8)}

@@ -78,7 +78,7 @@ def test_unmeasured_revisions_are_named(capsys: pytest.CaptureFixture[str]) -> N
     assert "between r2 and r5 “change 5”, one of 3 revisions; 4.0" in output
 
 
-def test_a_doubtful_position_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_uncertain_position_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     output = printed(capsys, a_change(replace(POINT, earliest=4, latest=7)))
     assert "at r5 “change 5”, or from r4 to r7 (95 %); 4.0" in output
 

@@ -75,7 +75,7 @@ def interrupt(): signal.raise_signal(signal.SIGINT)
 
 
 def interrupted(script: str) -> subprocess.CompletedProcess[str]:
-    """Run a script that interrupts itself; no traceback, whatever happens."""
+    """Run a script that interrupts itself; it must print no traceback."""
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED + script], capture_output=True, text=True, check=False, timeout=60
     )

@@ -1,4 +1,4 @@
-"""A Slurm of one node on this machine, in a directory of its own: munged, slurmctld, slurmd, ended with the block."""
+"""A Slurm of one node on this machine, in a separate directory: munged, slurmctld and slurmd run during the block."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP
 
 
 def can_be_had() -> bool:
-    """Whether Slurm is installed here, and we may start it."""
+    """Whether Slurm is installed and can be started."""
     return os.geteuid() == 0 and all(shutil.which(each, path=PATH) for each in PROGRAMS)
 
 

@@ -1,4 +1,4 @@
-"""What ``--engine`` takes, and how it refuses the rest."""
+"""Valid and invalid values of ``--engine``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gate whose builds and measurements are made by workers: both built at once, and the answer is what it is here."""
+"""A gate whose builds and measurements run on workers: both are built at once, with the same answer as locally."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever else measures on this machine would hold up the second build while the first one waits for it."""
+    """Separate locks for the test: another process that measures here would block the second build."""
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
@@ -33,7 +33,7 @@ until [ "$(ls {meeting} | wc -l)" -ge 2 ]; do
   sleep 0.05
 done
 """
-"""A build that comes to its end only beside another one."""
+"""A build that ends only while another one runs."""
 
 
 def test_a_gate_on_workers_builds_both_at_once_and_says_what_it_says_here(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What lies in `deploy/`: manifests that Kubernetes would take, and pods that are fit for measuring."""
+"""Files of `deploy/`: valid Kubernetes manifests, and pods that are suitable for measurements."""
 
 from __future__ import annotations
 

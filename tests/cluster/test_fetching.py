@@ -1,4 +1,4 @@
-"""A worker that dies after it has done a job, and before what came of it was fetched."""
+"""A worker that dies between the end of a job and the transfer of its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 SECONDS_TO_BEGIN = 0.5
-"""By then what came of the job is being fetched."""
+"""Seconds after which the result of the job is being transferred."""
 
 
 def test_what_a_worker_took_with_it_is_done_again_or_its_machine_has_left(

@@ -1,4 +1,4 @@
-"""The second process in which a report is worked out: it is one, it may die, and it ends with us."""
+"""The second process, which computes a report: there is only one, it may be killed, and it ends with its parent."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_it_ends_when_we_are_killed_whatever_it_does() -> None:
 
 
 def _runs(process: int) -> bool:
-    """Whether a process is there and has not ended, whoever is to learn that it has."""
+    """Whether a process exists and is no zombie."""
     try:
         status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -82,7 +82,7 @@ def find(file: Path, engine: str | None) -> FindAnswer:
 
 
 def kept(file: Path, *, store: Path | None = None) -> dict[str, Any]:
-    """What a store holds: artefacts by revision, and how many samples each has of which machine."""
+    """The content of a store: artefacts by revision, and the number of samples by machine."""
     with open_store(str((store or file.parent / ".perftrail") / "results.db"), access="read") as opened:
         runnables = opened.runnables()
         names = {id_: machine.facts.get("name", "") for id_, machine in opened.machines().items()}

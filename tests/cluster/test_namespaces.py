@@ -1,4 +1,4 @@
-"""A study on four machines that only a network connects: each in a separate network namespace."""
+"""A study on four machines that share only a network: each in a separate network namespace."""
 
 from __future__ import annotations
 

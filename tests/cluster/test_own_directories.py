@@ -1,4 +1,4 @@
-"""Machines that do not see the command's directory: what they lack travels to them, what they make back, encrypted."""
+"""Machines without access to the command's directory: missing files are sent to them, and results back, encrypted."""
 
 from __future__ import annotations
 

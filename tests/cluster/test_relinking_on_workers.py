@@ -1,4 +1,4 @@
-"""Relinking on the machines of a cluster: whoever builds also relinks, and whoever measures starts what came of it."""
+"""Relinking on the machines of a cluster: builders also relink, and measurers start the result."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FILES = {
 
 
 def apart(study: Path, engine: str) -> list[float]:
-    """Return how far two functions are apart as linked and in two other orders, as they ran on an engine."""
+    """Return the distance between two functions as linked and in two other orders, as printed on an engine."""
     loaded = studyfile.load(str(study))
     with open_session(loaded, store=None, engine=engine) as session:
         (subject,) = subjects(loaded, session.source.history())

@@ -1,4 +1,4 @@
-"""A scheduler that goes away: the command says so, workers end, and the same command goes on later."""
+"""A scheduler that stops: the command reports it, workers end, and the same command resumes later."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def scheduler(log: Path, *, port: int = 0) -> tuple[subprocess.Popen[bytes], int
     return process, int(line.rpartition(":")[2])
 
 
-def test_a_lost_scheduler_is_said_and_what_was_measured_is_kept(tmp_path: Path) -> None:
+def test_a_lost_scheduler_is_reported_and_samples_are_kept(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     for number in range(2):
         repository.commit(program(100, name=f"revision {number}", body="sleep 0.2\n"))

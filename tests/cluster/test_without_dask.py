@@ -1,4 +1,4 @@
-"""Where Dask is not installed, what needs it says how to get it."""
+"""Without Dask, commands that need it report how to install it."""
 
 from __future__ import annotations
 

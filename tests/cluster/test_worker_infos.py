@@ -41,7 +41,7 @@ def test_workers_are_seen_at_every_look_whatever_dask_asks_for_itself(scheduler:
         assert {len(cluster.worker_infos()) for _ in range(300)} == {1}
 
 
-def test_a_machine_that_has_no_worker_is_said_to_have_left(cluster: Cluster) -> None:
+def test_a_machine_without_a_worker_is_reported_as_gone(cluster: Cluster) -> None:
     gone = Machine(id="fedcba9876543210", facts={"name": "bench two"})
     with pytest.raises(
         MachineLeft, match=r'machine "bench two" has had no worker for 0 s.*perftrail worker tcp://'
@@ -57,7 +57,9 @@ def test_workers_of_another_version_are_refused_by_name(scheduler: LocalCluster)
         pass
 
 
-def test_where_no_scheduler_answers_it_is_said_how_to_start_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_does_not_answer_is_reported_with_how_to_start_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_CONNECT", 0.2)
     remedy = 'no Dask scheduler answers .* "perftrail worker tcp://127.0.0.1:1"'
     with pytest.raises(ClusterError, match=remedy), connected("tcp://127.0.0.1:1"):

@@ -1,1 +1,1 @@
-"""Fakes of the ports, so that the verbs run whole without a process being started."""
+"""Fakes of the ports, with which the verbs run without starting a process."""

@@ -1,4 +1,4 @@
-"""Receivers of notices on this machine: a real HTTP server and a real mail server that keep what they get."""
+"""Receivers of notices on this machine: a real HTTP server and a real mail server that record what they receive."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Posted:
-    """What was posted: each body with its headers. `code` is what the server answers, after so many seconds."""
+    """Received requests: each body with its headers. `code` is the server's answer, after so many seconds."""
 
     bodies: list[bytes] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Posted:
 
 @contextmanager
 def web_server(port: int = 0) -> Iterator[Posted]:
-    """Listen on this machine's own address."""
+    """Listen on the loopback address."""
     posted, stopped = Posted(), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -68,7 +68,7 @@ def web_server(port: int = 0) -> Iterator[Posted]:
 
 @dataclass
 class Mails:
-    """The mails that came, whether each came through TLS, where the server listens, what it says at parting."""
+    """Received mails, whether each came through TLS, the server's port, and its answer to QUIT."""
 
     mails: list[Message] = field(default_factory=list)
     encrypted: list[bool] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Mails:
 
 @contextmanager
 def mail_server(certificate: Path | None = None, *, at_once: bool = False) -> Iterator[Mails]:
-    """Listen on this machine's own address; with a certificate, only after STARTTLS, or in TLS `at_once`."""
+    """Listen on the loopback address; with a certificate, only after STARTTLS, or in TLS `at_once`."""
     mails = Mails(port=free_port())
     tls = None
     if certificate is not None:
@@ -106,7 +106,7 @@ def mail_server(certificate: Path | None = None, *, at_once: bool = False) -> It
 
 @contextmanager
 def dripping_server() -> Iterator[str]:
-    """Listen on this machine's own address, and answer a header's letter every tenth of a second, without an end."""
+    """Listen on the loopback address, and send one character of a header every tenth of a second, without end."""
     over = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -127,7 +127,7 @@ def dripping_server() -> Iterator[str]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on just now."""
+    """Return a port that is free now."""
     with socket.socket() as tried:
         tried.bind(("127.0.0.1", 0))
         port: int = tried.getsockname()[1]
@@ -135,7 +135,7 @@ def free_port() -> int:
 
 
 def certificate(directory: Path) -> Path:
-    """Make a certificate for this machine's own address, signed by itself, with its key."""
+    """Make a self-signed certificate for the loopback address, with its key."""
     key, signed, both = (directory / name for name in ("key.pem", "cert.pem", "both.pem"))
     subprocess.run(
         [

@@ -1,4 +1,4 @@
-"""A history that lives in memory: it keeps every promise of `ports.Source` without a tool or a disk cache."""
+"""A history in memory that satisfies the contract of `ports.Source` without a tool or a disk cache."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class InMemorySource:
         return ((), *(_different(before, after) for before, after in pairwise(files)))
 
     def content(self, revision: Revision) -> str:
-        """Name a revision's files by what they hold."""
+        """Name a revision's files by their content."""
         return content_key(dict(self.planted[self._number(revision.id)][1]))
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:

@@ -1,4 +1,4 @@
-"""A history, a builder and a starter that only pretend, with speeds and failures as a test wants them."""
+"""A fake history, builder and starter, with speeds and failures that a test chooses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perftrail.model.subject import Merge, Revision, Subject
 class FakeSource:
     """Revisions r0, r1, …; `same_as` gives a revision the tree of another one.
 
-    `merges` says what revisions joined, `paths` what they touch.
+    `merges` has the merges, `paths` the touched paths of revisions.
     """
 
     count: int
@@ -181,5 +181,5 @@ def _numbers(count: int) -> range:
 
 
 def number_of(arguments: tuple[str, ...]) -> int:
-    """The revision's number, from the command ``{build}/program``, as these fakes lay builds out."""
+    """The revision's number, from the command ``{build}/program`` with the paths of these fakes."""
     return int(arguments[0].split("/")[2].removeprefix("r"))

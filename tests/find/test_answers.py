@@ -108,7 +108,7 @@ def test_builds_that_cannot_be_relinked_are_measured_as_they_are(tmp_path: Path)
 
 
 @dataclass
-class HungryStarter(FakeStarter):
+class MemoryDoublingStarter(FakeStarter):
     """Also uses twice the memory from a revision on."""
 
     hungry_from: int = 1000
@@ -120,7 +120,7 @@ class HungryStarter(FakeStarter):
 
 
 def test_other_metrics_that_a_culprit_changed_are_reported(tmp_path: Path) -> None:
-    starter = HungryStarter(
+    starter = MemoryDoublingStarter(
         seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.08, hungry_from=17
     )
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))

@@ -1,4 +1,4 @@
-"""Files that other tools wrote; data/README.md says with which versions and commands."""
+"""Files of other tools; data/README.md states their versions and commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the contract of readers reads: files that the tools wrote, each with one value of the tool's own report.
+"""Recorded files of tools for the contract of readers, each with one value of the tool's report.
 
 A new format is one more line of `RECORDED`; `data/README.md` says how its file was made.
 """
@@ -17,7 +17,7 @@ from tests.formats.fixtures import DATA
 
 @dataclass(frozen=True)
 class Recorded:
-    """A file's format, and its first series: benchmark, metric, unit, and the median as the tool says it."""
+    """A file's format, and its first series: benchmark, metric, unit, and the median that the tool prints."""
 
     format: str
     benchmark: str

@@ -1,4 +1,4 @@
-"""Valid content, spoilt in many places: no reader may raise anything but perftrail's error for it."""
+"""Valid content with errors in many places, for which a reader may raise only perftrail's error."""
 
 from __future__ import annotations
 

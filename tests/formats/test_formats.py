@@ -1,4 +1,4 @@
-"""Formats are recognised by content, and what each says beside its values is kept."""
+"""Formats are recognised by content, and metadata besides the values is read."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_packed_file_that_ends_early_is_refused(tmp_path: Path) -> None:
         (b'{"results": ' + b"[" * 100_000, r"^x: line 1: is not valid JSON: nested too deeply"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(content: bytes, message: str) -> None:
+def test_an_error_is_reported_with_its_place(content: bytes, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         read(content, name="x", format="hyperfine")
 

@@ -1,4 +1,4 @@
-"""Whatever a file holds, it is read or refused with perftrail's error; nothing else is raised."""
+"""Any file is read or refused with perftrail's error; nothing else is raised."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JUNK: st.SearchStrategy[object] = (
 
 
 def survives(format: str, content: bytes, about: bytes | None = ABOUT) -> None:
-    """Read it, and see that what comes is sound or refused."""
+    """Read a file, and check that the result is valid or an error."""
     context = FileContext(path=Path("a/new/sample.json"), read_relative=lambda _: about)
     with contextlib.suppress(FormatError):
         for series in read(content, name="x", format=format, context=context).series:

@@ -1,4 +1,4 @@
-"""Metrics are read by pattern, or it is said which one is missing."""
+"""Metrics are read by pattern, or the error names the missing one."""
 
 from __future__ import annotations
 

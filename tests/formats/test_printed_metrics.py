@@ -1,4 +1,4 @@
-"""Metrics are read from what a benchmark prints in another tool's format, or it is said what there is instead."""
+"""Metrics are read from a benchmark's output in another tool's format, or the error names the items that exist."""
 
 from __future__ import annotations
 

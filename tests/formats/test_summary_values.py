@@ -1,4 +1,4 @@
-"""What is read from another tool's file has the mean and median that the tool itself says of it."""
+"""Values read from another tool's file have the mean and median that the tool prints."""
 
 from __future__ import annotations
 

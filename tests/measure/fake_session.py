@@ -1,4 +1,4 @@
-"""A session over fakes, and the studies these tests ask."""
+"""A session over fakes, and studies for tests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def a_session(
     watcher: FakeWatcher | None = None,
     retry_failed: bool = False,
 ) -> Session:
-    """A session as `open_session` gives one, its edges faked."""
+    """A session as from `open_session`, with fake ports."""
     builder = builder or FakeBuilder(source)
     store = store or MemoryStore()
     store.add_machine(MACHINE)

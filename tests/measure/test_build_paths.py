@@ -1,4 +1,4 @@
-"""Builds are seen at paths of random length, which are gone afterwards, and the build is never touched."""
+"""Builds are started through links of random length, which are removed afterwards; the build stays unchanged."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STUDY = a_study(measure=MeasurePolicy(invocations=Invocations(least=1, most=1), 
 
 
 class Listening:
-    """A starter that notes each command and what it could read of its build then."""
+    """A starter that records each command, and the content of its build at that time."""
 
     def __init__(self, *, code: int = 0) -> None:
         self.commands: list[Command] = []

@@ -1,4 +1,4 @@
-"""What somebody wrote becomes entries: words, values, names, hooks and who is compared with whom."""
+"""A command line becomes entries of a study: commands, values, names, hooks and comparisons."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_the_empty_shell_is_an_entry_of_its_own() -> None:
         (("a {n}",), {"parameters": {"n": tuple(map(str, range(2000)))}}, "at most"),
     ],
 )
-def test_what_makes_no_sense_is_wrong_usage(
+def test_invalid_options_are_wrong_usage(
     commands: tuple[str, ...], requested: dict[str, object], expected: str
 ) -> None:
     with pytest.raises(UsageError, match=expected):

@@ -1,4 +1,4 @@
-"""Skipped revisions are a state of their own in every verb, and names that mean nothing are mistakes of the file."""
+"""Every verb distinguishes skipped revisions, and unknown names are errors of the study file."""
 
 from __future__ import annotations
 

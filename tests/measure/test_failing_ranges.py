@@ -1,4 +1,4 @@
-"""What is suggested against a range that fails for one cause is a study file's own, and fits the cause."""
+"""The lines suggested for a range that fails for one cause are valid in a study file, and fit the cause."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_what_no_repair_of_a_tree_mends_is_only_left_out(stage: str, message: st
     assert [each.lines[0] for each in remedies(group, RECIPE)] == ["[[source.skip]]"]
 
 
-def test_a_compilers_temporary_names_tell_no_troubles_apart() -> None:
+def test_temporary_names_of_a_compiler_do_not_distinguish_failures() -> None:
     line = "/usr/bin/ld: /b/0a/tmp/cc{}.o:(.bss+0x0): multiple definition of `x'"
     failures = {
         **failing(1, message=line.format("exOEQC")),

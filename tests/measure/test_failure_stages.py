@@ -1,4 +1,4 @@
-"""Each stage at which a revision can fail occurs, and is told for what it is: real git, real builds, real starts."""
+"""Each stage at which a revision can fail occurs and is reported as such, with real git, builds and programs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def files(name: str, program: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def failures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Failure | float]]:
-    """What came of each kind of revision: a failure, or the value that was read."""
+    """The outcome of each kind of revision: a failure or a value."""
     root = tmp_path_factory.mktemp("stages")
     repository = Repository(root / "repository")
     for name, program in PROGRAMS.items():

@@ -1,4 +1,4 @@
-"""Instructions are counted by the processor where it lets us, else by Valgrind, and equal each time."""
+"""Instructions are counted by the processor where permitted, else by Valgrind, with the same result each time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command_of(directory: Path, *arguments: str, environment: dict[str, str] | None = None) -> Command:
-    """As an invocation runs: in a directory that is empty."""
+    """Return a command as of an invocation, in an empty directory."""
     scratch = directory / "scratch"
     scratch.mkdir(exist_ok=True)
     return Command(arguments=arguments, environment=environment or {}, directory=str(scratch))

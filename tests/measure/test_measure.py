@@ -1,4 +1,4 @@
-"""Measuring a trial: what is started around each run, what fails, what is left behind."""
+"""Measuring a trial: hooks around each run, failures, and cleaning up."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SECONDS = {"slow": 2.0, "sh": 0.5}
 
 @dataclass
 class TimedStarter(FakeStarter):
-    """Keeps every command and lets time pass as long as each takes."""
+    """Records every command and advances the time by its duration."""
 
     def __post_init__(self) -> None:
         self.commands: list[Command] = []
@@ -163,7 +163,7 @@ def test_a_command_that_fails_ends_it_with_a_message_and_is_cleaned_up(ended: En
     assert [command.arguments[0] for command in starter.commands] == ["broken", "cleanup"]
 
 
-def test_failures_are_measured_when_asked_but_not_what_never_ended() -> None:
+def test_failures_are_measured_on_request_but_not_timeouts() -> None:
     trial = a_trial("broken", run_settings={"tolerant": True})
     found = measured(trial, a_starter(lambda _: Exited(code=3)))
     assert set(found.results[0].exit_codes) == {3}
@@ -214,7 +214,7 @@ def test_an_interruption_leaves_what_was_measured() -> None:
     assert starter.commands[-1].arguments == ("cleanup",)
 
 
-def test_whoever_watches_the_machine_marks_runs() -> None:
+def test_the_observer_of_the_machine_marks_runs() -> None:
     starter = a_starter()
 
     def observe(run: Callable[[], Ran]) -> ObservedRun:

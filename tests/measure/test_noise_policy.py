@@ -1,4 +1,4 @@
-"""What a study says of noise is done: samples are marked, waited with, or refused."""
+"""A study's setting for noise takes effect: samples are marked, delayed or refused."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_waiting_ends_after_the_longest_wait_even_in_noise() -> None:
     assert watcher.calls[-1] == "begin"
 
 
-def test_a_refusal_names_who_is_busy_and_what_to_do() -> None:
+def test_a_refusal_names_the_busy_processes_and_the_remedy() -> None:
     worst = (BusyProcess(pid=7, name="make\x1b[31m", cpus=0.97), BusyProcess(pid=8, name="cc1", cpus=0.5))
     watcher = FakeWatcher.with_recent([None, 1.47], worst=worst)
     with pytest.raises(MachineBusy) as raised:

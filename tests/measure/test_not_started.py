@@ -1,4 +1,4 @@
-"""A program that does not start is named, with what the build has instead; a missing input file is named."""
+"""Errors of a program that does not start name it and the nearest files of the build, or its missing input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of blocks: what was taken together is compared, and noise only where there is too little else."""
+"""Pairs of blocks: samples of a block are compared, and noisy ones only where too few others exist."""
 
 from __future__ import annotations
 

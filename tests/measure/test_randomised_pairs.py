@@ -49,14 +49,14 @@ RELINKED = Build(steps=("make",), outputs=("work",), relink=("link {layout}",))
 
 
 def built_of(words: tuple[str, ...]) -> tuple[int, int]:
-    """The revision's number and the layout of what is started, from where these fakes put builds."""
+    """The revision's number and the layout of a started program, from its path in these fakes."""
     revision, _, layout = words[0].split("/")[2].removeprefix("r").partition(".")
     return int(revision), int(layout or 0)
 
 
 @dataclass
 class Machine(FakeStarter):
-    """Takes what `level` says of the revision, its layout and the number of the start, with noise."""
+    """Takes the time of `level` for the revision, its layout and the number of the start, with noise."""
 
     level: Callable[[int, int, int], float] = lambda revision, layout, at: 1.0
 
@@ -111,7 +111,7 @@ def is_sure(found: Gate) -> bool:
 
 
 def search(session: Session, order: list[int], *, samples: int) -> None:
-    """Leave samples as a search does: of one revision after the other, each in no block."""
+    """Store samples as a search does: one revision after the other, in no block."""
     for number in order:
         subject = Subject(revision=session.source.history()[number], variant="plain")
         [cell] = cells(session.study, subject)
@@ -205,7 +205,7 @@ def test_what_counts_is_decided_when_a_pair_is_taken_and_never_again(quiet: list
 
 @dataclass
 class Alternating(FakeWatcher):
-    """Sees noise in every third invocation."""
+    """A watcher with noise in every third invocation."""
 
     seen: list[Conditions] = field(default_factory=list)
 
@@ -344,7 +344,7 @@ def test_over_layouts_a_change_is_found_and_the_interval_is_over_layouts(tmp_pat
 
 
 class Clock:
-    """Each look takes so many seconds."""
+    """A clock that advances by so many seconds at each call."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.now = seconds, 0.0

@@ -1,4 +1,4 @@
-"""Cells that are linked in other orders: one runnable, several programs; recorded, made in lots, failures told."""
+"""Cells that are linked in other orders: one runnable, several programs; recorded, built in batches, with failures."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_an_invocation_is_stored_with_the_layout_that_ran(tmp_path: Path) -> Non
     assert outcome.draw == Draw(block="b", seed=3, layout=5)
 
 
-def test_several_layouts_of_several_cells_are_made_in_one_visit_each(tmp_path: Path) -> None:
+def test_several_layouts_of_several_cells_are_linked_in_one_batch_each(tmp_path: Path) -> None:
     session, builder = relinking_session(tmp_path)
     both = cells_of(session)
     events, _ = drain(session.subject_builder.relink(both, range(1, 5)))
@@ -159,7 +159,7 @@ def test_a_relink_that_fails_is_a_recorded_failure(tmp_path: Path) -> None:
     assert untouched.relinks == []
 
 
-def test_a_relink_that_failed_is_tried_again_when_asked(tmp_path: Path) -> None:
+def test_a_failed_relink_is_tried_again_on_request(tmp_path: Path) -> None:
     store = MemoryStore()
     session, builder = relinking_session(tmp_path, store=store)
     builder.unlinkable = (2,)
@@ -169,7 +169,7 @@ def test_a_relink_that_failed_is_tried_again_when_asked(tmp_path: Path) -> None:
     ready(again, cell, layout=2)
 
 
-def test_layouts_behind_one_that_failed_are_made_when_they_are_asked_for(tmp_path: Path) -> None:
+def test_layouts_after_a_failed_one_are_linked_on_request(tmp_path: Path) -> None:
     session, builder = relinking_session(tmp_path)
     builder.unlinkable = (2,)
     cell = cells_of(session)[0]
@@ -253,7 +253,7 @@ def test_layouts_that_come_out_the_same_are_reported_once(tmp_path: Path) -> Non
     assert reported == [RelinkedWithoutEffect(subject=cell.subject, benchmark="work", layouts=(1, 2, 3))]
 
 
-def test_layouts_that_differ_are_not_told(tmp_path: Path) -> None:
+def test_layouts_that_differ_are_not_reported(tmp_path: Path) -> None:
     session, _ = relinking_session(tmp_path)
     cell = cells_of(session)[0]
     events = [event for layout in range(1, 6) for event in ready(session, cell, layout=layout)[0]]

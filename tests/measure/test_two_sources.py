@@ -1,4 +1,4 @@
-"""What tells samples apart in a study of two sources: what is built, and what is in the trees that run."""
+"""The keys of samples in a study of two sources: the build, and the trees that run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def runnable(
     steps: tuple[str, ...] = (),
     outputs: tuple[str, ...] = (),
 ) -> Runnable:
-    """What a cell is known by with both sources at these revisions, along either."""
+    """The runnable of a cell with both sources at these revisions, along either."""
     study = a_study(
         sources={"app": Source(kind="git", location="/app")},
         along=along,

@@ -1,4 +1,4 @@
-"""Marks of samples: when they are given, and what they do to estimates."""
+"""Flags of samples: when they are set, and their effect on estimates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MARKED = st.lists(
         (Conditions(foreign_cpus=2.0, stolen_cpus=1.0), ("busy", "stolen")),
     ],
 )
-def test_conditions_are_said_in_words(conditions: Conditions, expected: tuple[str, ...]) -> None:
+def test_conditions_are_stated_in_words(conditions: Conditions, expected: tuple[str, ...]) -> None:
     assert flags(conditions, 0.25) == expected
 
 

@@ -1,4 +1,4 @@
-"""What a seed decides: paths, environments and hash seeds that are spread widely and repeat exactly."""
+"""Values drawn from a seed: paths, environments and hash seeds are spread widely and repeat exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the sources that are not walked are held, in words and in JSON."""
+"""The pinned revisions of the sources that are not walked, in words and in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placeholders are filled, and everything that only looks like one stays."""
+"""Placeholders are replaced, and text that only resembles one stays."""
 
 from __future__ import annotations
 

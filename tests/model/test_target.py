@@ -1,4 +1,4 @@
-"""What a metric's name comes to in a study: one metric, or an error that says how to name each."""
+"""A metric's name in a study gives one metric, or an error that says how to name each."""
 
 from __future__ import annotations
 

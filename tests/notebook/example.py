@@ -1,4 +1,4 @@
-"""The example of the docs, as it stands there."""
+"""The example of the docs, read from the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts as a notebook is given them: interactive, still and in words."""
+"""Charts in a notebook: interactive, static and as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shown(name: str) -> ShownChart:
 
 
 def stripped(svg: str) -> str:
-    """A drawing without the numbers that each has of its own."""
+    """A drawing without the numbers that differ from one to the next."""
     return re.sub(r"(gradient|clip)[_0-9]+", r"\1", svg)
 
 
@@ -36,7 +36,7 @@ def test_a_chart_comes_as_vega_lite_svg_and_words() -> None:
     assert str(bundle[TEXT]).startswith("A title\n")
 
 
-def test_only_what_is_asked_for_is_made() -> None:
+def test_only_requested_formats_are_rendered() -> None:
     chart = shown("curve")
     assert list(chart._repr_mimebundle_(include={TEXT})) == [TEXT]
     assert list(chart._repr_mimebundle_(exclude={SVG, TEXT})) == [VEGA_LITE]

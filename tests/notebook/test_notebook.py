@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def outputs(measured: Path) -> list[Any]:
-    """What each cell shows, in a notebook that lies beside the study."""
+    """The outputs of each cell, in a notebook in the study's directory."""
     cells: list[dict[str, Any]] = [
         {
             "cell_type": "code",

@@ -1,4 +1,4 @@
-"""Opening a study from Python: quick to import, harmless to what measures, clear when something is wrong."""
+"""Opening a study from Python: a fast import, no effect on a running measurement, and clear errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def python(text: str) -> subprocess.CompletedProcess[str]:
 
 
 def files(directory: Path) -> dict[Path, bytes]:
-    """Every file below a directory but the index of SQLite's journal, which readers keep too."""
+    """Every file below a directory except the index of SQLite's journal, which readers write too."""
     return {
         file: file.read_bytes()
         for file in directory.rglob("*")

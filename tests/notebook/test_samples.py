@@ -1,4 +1,4 @@
-"""Samples as columns are what the store holds, value by value."""
+"""Samples as columns equal those of the store, value by value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MARKS = [(), (), ("busy",), ("output-cut",), ("busy", "stolen")]
 
 
 def key_of(revision: str, size: int) -> str:
-    """What a cell runs; the last two revisions are the same."""
+    """The runnable of a cell; the last two revisions are equal."""
     return f"{'r3' if revision == 'r4' else revision}-{size}"
 
 
@@ -126,7 +126,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
 
 
 def expected(filled: Filled, metrics: tuple[str, ...]) -> list[tuple[object, ...]]:
-    """The rows by the store's own way to read, one value at a time."""
+    """The rows as the store reads them, one value at a time."""
     with open_store(filled.path, access="read") as store:
         held: Mapping[str, Any] = store.outcomes(filled.measured_cells.keys, "here")
     return [
@@ -168,8 +168,8 @@ def test_samples_are_those_of_the_store(filled: Filled, batch: int, monkeypatch:
     assert len(reported) > 100
 
 
-def test_outcomes_at_hand_make_the_same_table(filled: Filled) -> None:
-    """A study of files that others wrote has no store of its own."""
+def test_imported_outcomes_make_the_same_table(filled: Filled) -> None:
+    """A study of files of other tools has no store."""
     with open_store(filled.path, access="read") as store:
         held = store.outcomes(dict.fromkeys(filled.measured_cells.keys), "here")
     found = columns.columns_of(outcome for outcomes in held.values() for outcome in outcomes)
@@ -180,7 +180,7 @@ def test_outcomes_at_hand_make_the_same_table(filled: Filled) -> None:
     ).schema.equals(table.schema)
 
 
-def test_columns_tell_blocks_and_turns_of_stored_outcomes_and_of_those_at_hand(tmp_path: Path) -> None:
+def test_columns_have_blocks_and_turns_of_stored_and_imported_outcomes(tmp_path: Path) -> None:
     filled = Filled(tmp_path / "study")
     draws = [Draw(block="b", turn=0), Draw(block="b", turn=1), Draw(block="c"), Draw(seed=4)]
     keys = [InvocationKey(runnable="r0-500", machine="there", phase="sample", ordinal=at) for at in range(4)]

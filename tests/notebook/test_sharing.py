@@ -1,4 +1,4 @@
-"""What pandas and polars make of a table lies where the table lies."""
+"""Tables of pandas and polars share the memory of the original."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def samples(measured: Path) -> Any:
 
 
 def addresses(array: Any) -> list[int | None]:
-    """Where the buffers of an array lie, those of its dictionary too."""
+    """The addresses of an array's buffers, with those of its dictionary."""
     own = [None if buffer is None else buffer.address for buffer in array.buffers()]
     return own + addresses(array.dictionary) if pa.types.is_dictionary(array.type) else own
 

@@ -1,4 +1,4 @@
-"""The tables hold what `show` and `report` say, with units, types and an order that stays."""
+"""The tables have the values of `show` and `report`, with units, types and a fixed order."""
 
 from __future__ import annotations
 

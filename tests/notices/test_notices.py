@@ -1,4 +1,4 @@
-"""Telling others, to real servers on this machine: signed posts, mails through TLS, nothing in the clear."""
+"""Notices to real servers on this machine: signed posts, mails through TLS, nothing unencrypted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_post_is_json_signed_by_the_secret() -> None:
     assert headers["X-Perftrail-Signature"] == f"sha256={expected}"
 
 
-def test_what_a_chat_shows_of_a_post_calls_nobody_and_the_data_is_as_it_was() -> None:
+def test_a_chat_message_mentions_no_user_and_the_data_is_unchanged() -> None:
     subject = "slower \x1b[31m<!channel>"
     message = replace(MESSAGE, subject=subject, text="@all\n<https://evil|click>\x07\n", data={"by": "@all"})
     data = json.loads(message.body())
@@ -50,7 +50,7 @@ def test_without_a_secret_nothing_is_signed() -> None:
 
 
 @pytest.mark.parametrize("code", [302, 404, 500])
-def test_an_answer_that_is_no_success_is_a_failure_and_nobody_is_followed(code: int) -> None:
+def test_an_unsuccessful_answer_is_a_failure_and_no_redirect_is_followed(code: int) -> None:
     with web_server() as posted:
         posted.code = code
         with pytest.raises(NoticeFailed, match=str(code)):
@@ -108,7 +108,7 @@ def test_on_the_port_for_it_tls_is_spoken_from_the_first_byte(
     assert mails.encrypted == [True]
 
 
-def test_a_mail_that_was_taken_is_sent_whatever_the_server_says_at_parting() -> None:
+def test_an_accepted_mail_is_sent_whatever_the_server_answers_to_quit() -> None:
     with mail_server() as mails:
         mails.parting = "421 going down"
         server = MailServer(host="127.0.0.1", port=mails.port, sender="perftrail@example.org")

@@ -1,4 +1,4 @@
-"""What other programs read: hyperfine's JSON and CSV, Markdown, and our own contract."""
+"""Exports for other programs: hyperfine's JSON and CSV, Markdown, and perftrail's contract."""
 
 from __future__ import annotations
 

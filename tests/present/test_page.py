@@ -1,4 +1,4 @@
-"""The page and the Markdown: complete, self-contained, and inert whatever they quote."""
+"""The page and the Markdown: complete, self-contained, and inert for hostile text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LONG = "x" * (LOG_BYTES + 100)
 
 
 class Tags(HTMLParser):
-    """What tags a page really has, and what its scripts hold."""
+    """The tags of a page as a browser reads them, and the content of its scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ def a_page(*, chart: Chart | None = None, rows: int = 2, detail: int = 0) -> Pag
 
 
 def columns_of(text: str) -> list[Any]:
-    """The long columns that the page's script reads when it is asked for them, by number."""
+    """The long columns that the page's script reads on demand, by number."""
     tags = Tags(text)
     kinds = [attributes for tag, attributes in tags.tags if tag == "script"]
     numbered = [
@@ -166,7 +166,7 @@ def test_a_chart_and_its_sign_stay_on_one_line() -> None:
     assert "15 % less" not in text
 
 
-def test_what_a_long_table_does_not_show_is_there_when_asked_for() -> None:
+def test_hidden_rows_of_a_long_table_are_shown_on_request() -> None:
     text = to_html(a_page(rows=AT_ONCE + 70), {})
     assert [tag for tag, _ in Tags(text).tags].count("tr") == AT_ONCE + 1
     columns = [columns_of(text)[int(number)] for number in named(text, "data-columns").split()]
@@ -214,7 +214,7 @@ def test_markdown_keeps_hostile_text_text() -> None:
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {3}
 
 
-def test_markdown_calls_nobody_and_closes_nothing() -> None:
+def test_markdown_mentions_no_user_and_closes_no_issue() -> None:
     page = a_page()
     text = to_markdown(
         Page(
@@ -246,7 +246,7 @@ def test_each_chart_is_next_to_the_page_as_svg_and_png(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="name another directory"):
         write_page(a_page(), str(tmp_path / "file" / "report"), Drawings(LocalEngine()))

@@ -1,4 +1,4 @@
-"""Subjects against a reference: at each point, over a benchmark's points, and what must not look like a change."""
+"""Subjects against a reference: at each point, over a benchmark's points, and without false changes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ PAIRS = 20
 
 
 @dataclass(frozen=True)
-class Held:
-    """What was measured, by runnable: one for each benchmark, point and variant."""
+class FixedSamples:
+    """Samples by runnable: one for each benchmark, point and variant."""
 
     every: Mapping[str, Samples]
 
@@ -36,14 +36,14 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Looked:
+class TwoVariants:
     """A view of a study of two variants."""
 
     study = a_study(variants={OLD: Variant(), NEW: Variant()})
 
 
 class BenchmarkRows:
-    """Puts together what two variants gave at points of benchmarks."""
+    """Collects samples of two variants at points of benchmarks."""
 
     def __init__(self, unit: str = "s") -> None:
         self.rows: list[Row] = []
@@ -60,7 +60,7 @@ class BenchmarkRows:
         busy: int = 0,
         pairs: int = PAIRS,
     ) -> BenchmarkRows:
-        """A point at which the new variant takes `ratio` times as much; the first `busy` rounds were disturbed."""
+        """Add a point at which the new variant takes `ratio` times as much; the first `busy` rounds are noisy."""
         rng = random.Random(f"{benchmark} {what}")
         for variant, factor in ((OLD, 1.0), (NEW, ratio)):
             key = f"{benchmark} {what} {variant}"
@@ -86,7 +86,7 @@ class BenchmarkRows:
 
     def shifts(self) -> Shifts:
         opposite = list(sides(self.rows, (OLD, NEW)))
-        return shifts(cast(View, Looked()), cast(MeasuredHere, Held(self._held)), opposite)
+        return shifts(cast(View, TwoVariants()), cast(MeasuredHere, FixedSamples(self._held)), opposite)
 
 
 def test_a_benchmark_is_the_geometric_mean_of_its_points() -> None:

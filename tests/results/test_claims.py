@@ -1,4 +1,4 @@
-"""What is judged and what is not: a time taken in noise decides nothing, a count does."""
+"""Which samples decide a claim: noisy times do not, noisy counts do."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_what_threads_cost_may_be_claimed_to_grow(tmp_path: Path) -> None:
 
 
 def test_a_claim_may_be_about_a_derived_metric(tmp_path: Path) -> None:
-    """What one more takes: three times as much in the new one, which starts sooner."""
+    """The cost of one more item is three times as large in the new one, which starts faster."""
 
     def seconds(arguments: tuple[str, ...]) -> float:
         size = float(arguments[-1])

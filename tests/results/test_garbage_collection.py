@@ -1,4 +1,4 @@
-"""While very many values are made, nobody looks for cycles; afterwards it is as it was."""
+"""The garbage collector is off while very many objects are created, and restored afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perftrail.results.measured import free_piecewise, gc_disabled, gc_limited
 
 
 class Thing:
-    """Something of which it is seen when it goes."""
+    """An object whose destruction can be observed."""
 
     itself: Thing
 

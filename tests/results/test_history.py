@@ -1,4 +1,4 @@
-"""Change points along what is measured, and the prior that a search gets from it."""
+"""Change points along measured revisions, and the prior of a search from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LATER = "9999"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class These(Selection):
+class SelectedRevisions(Selection):
     """Some revisions."""
 
     ids: frozenset[str]
@@ -60,7 +60,7 @@ def measured(
     source = FakeSource(REVISIONS, same_as=same_as or {})
     starter = FakeStarter(seconds=step, noise=0.02)
     session = a_session(study(), tmp_path, source=source, starter=starter, store=store)
-    drain(Run(session, These(ids=frozenset(f"r{number}" for number in numbers))).events())
+    drain(Run(session, SelectedRevisions(ids=frozenset(f"r{number}" for number in numbers))).events())
     return session
 
 

@@ -1,4 +1,4 @@
-"""All cells of a history looked up at once are those that each would be alone, and so are their rows."""
+"""Cells and rows of a history that are looked up at once equal those looked up one by one."""
 
 from __future__ import annotations
 

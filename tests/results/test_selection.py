@@ -1,4 +1,4 @@
-"""What `--only` chooses: of each name one pattern, of all names together."""
+"""The selection by `--only`: one pattern for each name, or for all names together."""
 
 from __future__ import annotations
 

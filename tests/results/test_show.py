@@ -1,4 +1,4 @@
-"""Of many revisions, `show` tells how those scale and grow that matter, and says that there are more."""
+"""Of many revisions, `show` reports scaling and growth of the most important ones, and states how many are left out."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def along(
     seconds: Callable[[int], float],
     **changes: object,
 ) -> Session:
-    """A history whose benchmark has one parameter and takes what `seconds` says of its value."""
+    """A history whose benchmark has one parameter and takes `seconds` of its value."""
     [name] = axis
     study = a_study(
         benchmarks={"work": Benchmark(command=f"{{build}}/work {{{name}}}", parameters=axis)},
@@ -106,7 +106,7 @@ def test_show_says_that_it_tells_how_some_of_many_revisions_scale(
     assert [row["revision"] for row in rows if row["scaling"]] == [f"r{number}" for number in range(6)]
 
 
-def test_of_few_revisions_nothing_is_said_to_be_left_out(
+def test_with_few_revisions_none_is_reported_as_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_scalings(show(measured(tmp_path, FEW)).scalings())

@@ -1,4 +1,4 @@
-"""What a study lacks takes as long as each of its things took, not as long as all did on the average."""
+"""The estimated time of missing samples uses the time of each point, not the average of all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`find` whole, over fakes whose machine drifts, and over histories with a ramp and a step."""
+"""`find` over fakes: on a drifting machine, and on histories with a ramp and a step."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def still(_: random.Random) -> float:
 
 
 def drifting(chance: random.Random) -> float:
-    """A machine whose level wanders by a third of the noise from one invocation to the next."""
+    """A machine whose level changes randomly by a third of the noise at each invocation."""
     return chance.gauss(0.0, SIGMA / 3)
 
 
 @dataclass
 class World:
-    """Levels by position on the scale of logarithms, and a machine that moves from invocation to invocation."""
+    """Logarithms of levels by position, and a machine that drifts from invocation to invocation."""
 
     level: Callable[[int], float]
     seed: int

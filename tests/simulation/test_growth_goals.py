@@ -1,4 +1,4 @@
-"""How often orders of growth are recognised, and exponents held, over three decades at 3 % noise."""
+"""How often orders of growth are recognised and exponents covered, over three decades at 3 % noise."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ STEP = math.log(1.15)
 
 @dataclass(frozen=True)
 class World:
-    """Levels by position, what does not build, and chance: skewed noise, layout of 0.3 sigma, 3 % outliers."""
+    """Levels and unbuildable positions, with random skewed noise, layout of 0.3 sigma and 3 % outliers."""
 
     levels: npt.NDArray[np.floating]
     broken: npt.NDArray[np.bool_]
@@ -52,7 +52,7 @@ class World:
         return Batch(samples=samples, seconds=float(len(order)), certificate=certificate)
 
     def builds(self, measure: Measure) -> list[Built | Unusable]:
-        """Build what is not built; the last is unusable where one does not build."""
+        """Build the missing revisions; the last one is unusable if a build fails."""
         events: list[Built | Unusable] = []
         for position in measure.positions:
             if self.broken[position]:

@@ -1,4 +1,4 @@
-"""Archives for tests, made in memory, well-meant and hostile."""
+"""Archives for tests, made in memory, valid and hostile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tar_of(
     compression: str = "gz",
     mode: int = 0o644,
 ) -> bytes:
-    """Make a tar archive of files, their contents as date, and of entries as a test wants them."""
+    """Make a tar archive of files, their contents as date, and of additional entries."""
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode=f"w:{compression}") as archive:  # type: ignore[call-overload] # any mode
         for entry in before:
@@ -44,7 +44,7 @@ def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
 
 
 def zip_of(files: Mapping[str, str], *, modes: Mapping[str, int] | None = None) -> bytes:
-    """Make a zip archive of files; a mode is what Unix would have it be, type and all."""
+    """Make a zip archive of files; a mode includes the type, as on Unix."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
@@ -56,7 +56,7 @@ def zip_of(files: Mapping[str, str], *, modes: Mapping[str, int] | None = None) 
 
 @contextmanager
 def serving(files: Mapping[str, bytes], requests: list[str]) -> Iterator[str]:
-    """Serve files on a free port of loopback for as long as the context lasts; each request is noted."""
+    """Serve files on a free port of loopback for as long as the context lasts; each request is recorded."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -68,7 +68,7 @@ def serving(files: Mapping[str, bytes], requests: list[str]) -> Iterator[str]:
             self.wfile.write(body or b"")
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: a test's output is for failures."""
+            """Print nothing: a test's output is for failures."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -1,4 +1,4 @@
-"""What the tests of sources share; each kind of repository has its own fixtures `repository` and `opened`."""
+"""Shared fixtures of the tests of sources; each kind of repository has its fixtures `repository` and `opened`."""
 
 from __future__ import annotations
 

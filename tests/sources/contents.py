@@ -1,4 +1,4 @@
-"""How the tests of sources look at histories and trees."""
+"""Functions with which the tests of sources read histories and trees."""
 
 from __future__ import annotations
 

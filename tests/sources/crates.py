@@ -1,4 +1,4 @@
-"""A registry of crates on loopback: a sparse index and the crates it speaks of, as cargo asks for them."""
+"""A registry of crates on loopback: a sparse index and its crates, as cargo requests them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CrateRegistry:
         return f"{self.url}/index"
 
     def settle(self, *, login: bool = False) -> None:
-        """Say where the crates lie, once the address is known."""
+        """Write the address of the crates into the index, once it is known."""
         config = {"dl": f"{self.url}/crates/{{crate}}/{{version}}.crate", "auth-required": login}
         self.files["index/config.json"] = json.dumps(config).encode()
 

@@ -37,7 +37,7 @@ class DebianArchive:
 
     @property
     def index(self) -> str:
-        """How a study names it; it is not signed."""
+        """The study's location of the archive, which is not signed."""
         return f"[trusted=yes] file:{self.directory} ./"
 
     def add(self, name: str, version: str, files: Mapping[str, str], *, content: bytes = b"") -> Path:

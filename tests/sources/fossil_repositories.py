@@ -1,4 +1,4 @@
-"""Real Fossil repositories for tests, made artifact by artifact, at whatever date and with whatever names."""
+"""Real Fossil repositories for tests, made artifact by artifact, with any dates and names."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class FossilRepository:
         self._keep(text + f"Z {md5}\n".encode())
 
     def lose(self, text: str) -> None:
-        """Take the content of a file out, as of a repository that never received it."""
+        """Remove the content of a file, as in a repository that never received it."""
         del self._artifacts[_id(text.encode())]
 
     def make(self) -> Path:
@@ -107,7 +107,7 @@ class FossilRepository:
 
 
 def fossil(*words: str, directory: Path | str, home: Path | str | None = None) -> str:
-    """Run Fossil as its owner would, with settings of its own, and give what it prints."""
+    """Run Fossil as its owner, with separate settings, and return its output."""
     with tempfile.TemporaryDirectory() as settings:
         done = subprocess.run(
             ["fossil", *words],

@@ -1,4 +1,4 @@
-"""A registry of npm packages on loopback: what it says of a package, and its tarballs."""
+"""A registry of npm packages on loopback: metadata of packages, and their tarballs."""
 
 from __future__ import annotations
 

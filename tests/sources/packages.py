@@ -64,7 +64,7 @@ class PackageIndex:
         tag: str = "py3-none-any",
         beside: Mapping[str, str] | None = None,
     ) -> None:
-        """Offer a wheel of one module and of the files beside it."""
+        """Offer a wheel of one module and additional files."""
         name = f"{project}-{version}-{tag}.whl"
         contents = io.BytesIO()
         with zipfile.ZipFile(contents, "w") as wheel:
@@ -125,7 +125,7 @@ def serving(index: PackageIndex) -> Iterator[PackageIndex]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: a test's output is for failures."""
+            """Print nothing: a test's output is for failures."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

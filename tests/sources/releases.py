@@ -1,4 +1,4 @@
-"""What the tests of all ecosystems ask of a history of releases."""
+"""Functions of the tests of all ecosystems for a history of releases."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Repository:
-    """A repository that a test fills; commits are made without a checkout, at whatever date is wanted."""
+    """A repository that a test fills; commits are made without a checkout, at any date."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -21,7 +21,7 @@ class Repository:
         self.git("init", "--quiet", "--initial-branch=main")
 
     def git(self, *words: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> str:
-        """Run git there as its owner and give what it prints."""
+        """Run git there as its owner and return its output."""
         done = subprocess.run(
             ["git", *words],
             cwd=self.path,

@@ -1,4 +1,4 @@
-"""The table of archives: order, checksums, downloads, and archives that mean harm."""
+"""The table of archives: order, checksums, downloads, and hostile archives."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_nothing_is_planted_through_a_link(put: Put, tmp_path: Path, kind: bytes
     assert not (tmp_path / "tree").exists()
 
 
-def test_an_archive_that_swells_is_given_up(
+def test_an_archive_that_unpacks_to_too_much_is_refused(
     put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unpacking, "LARGEST_TREE_BYTES", 1 << 20)

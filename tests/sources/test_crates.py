@@ -1,4 +1,4 @@
-"""Crates against a registry on loopback, with cargo for real."""
+"""Crates from a registry on loopback, with the real cargo."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_an_unknown_crate_and_an_unreachable_registry_are_distinguished(
         opened(index="http://127.0.0.1:9/index").history()
 
 
-def test_without_cargo_it_is_said_what_to_install(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_cargo_the_error_names_what_to_install(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(SourceError, match=r"cargo is not installed.*install cargo or rustup"):
         opened().history()

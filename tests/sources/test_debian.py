@@ -1,4 +1,4 @@
-"""Debian source packages from an archive in a directory, with apt and dpkg-source for real."""
+"""Debian source packages from an archive in a directory, with the real apt and dpkg-source."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_answers_that_are_not_cached_are_requested_from_the_archives(
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory of a machine's apt, which knows no archive yet."""
+    """The directory of a machine's apt, without an archive so far."""
     directory = tmp_path / "machine"
     for name in ("lists/partial", "cache/archives/partial", "parts"):
         (directory / name).mkdir(parents=True)
@@ -196,7 +196,7 @@ def test_an_archive_without_an_address_is_the_one_that_the_machine_comes_from(
     assert ids(opened(index="[trusted=yes] ./").history())[0] == "1.9-1"
 
 
-def test_without_apt_it_is_said_what_to_install(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_apt_the_error_names_what_to_install(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(SourceError, match=r"apt-get is not installed.*install apt"):
         opened().history()

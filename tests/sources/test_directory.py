@@ -1,4 +1,4 @@
-"""The directory source: one revision, named by what the files hold."""
+"""The directory source: one revision, named by the content of the files."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_label_is_read_from_its_file(root: Path) -> None:
     assert opened(root, Label(file="gone", pattern="(.)")).history()[0].label == ""
 
 
-def test_a_range_makes_no_sense_here_and_a_missing_directory_is_said(root: Path) -> None:
+def test_a_range_is_refused_and_a_missing_directory_is_reported(root: Path) -> None:
     with pytest.raises(SourceError, match="one revision"):
         opened(root).history("a..b")
     with pytest.raises(SourceError, match="one revision"):

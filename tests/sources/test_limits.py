@@ -1,4 +1,4 @@
-"""What a repository, an archive or a tool may cost is limited while it is read."""
+"""Limits on the time and space of reading a repository, an archive or the output of a tool."""
 
 from __future__ import annotations
 

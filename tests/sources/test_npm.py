@@ -1,4 +1,4 @@
-"""npm packages against a registry on loopback, with npm for real."""
+"""npm packages from a registry on loopback, with the real npm."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def source(opened: Open) -> ReleaseSource:
 
 @pytest.fixture(scope="module")
 def everything(opened: Open) -> ReleaseSource:
-    """The same with what is left out otherwise."""
+    """The same with releases that are left out by default."""
     return opened(prereleases=True, yanked=True)
 
 
@@ -137,7 +137,7 @@ def test_an_unknown_package_and_an_unreachable_registry_are_distinguished(opened
         opened(index="http://127.0.0.1:9/").history()
 
 
-def test_without_npm_it_is_said_what_to_install(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_npm_the_error_names_what_to_install(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(SourceError, match=r"npm is not installed.*install npm"):
         opened().history()

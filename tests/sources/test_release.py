@@ -1,4 +1,4 @@
-"""The release source against an index on loopback, with pip for real."""
+"""The release source with an index on loopback and the real pip."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAME = "perftrail_planted"
 
 @pytest.fixture(scope="module")
 def index() -> Iterator[PackageIndex]:
-    """Versions 1.0 to 1.10, among them what is to be left out and what cannot be built."""
+    """Versions 1.0 to 1.10, some of which are left out or cannot be built."""
     with serving(PackageIndex()) as served:
         for version in ("1.10", "1.9", "1.0", "1.2"):
             served.add(NAME, version, f"V = {version!r}\n")

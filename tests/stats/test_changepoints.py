@@ -172,7 +172,7 @@ def correlated(
 
 @pytest.mark.parametrize("outliers", [0.0, 0.03])
 @pytest.mark.parametrize("correlation", [0.3, 0.5, 0.7])
-def test_correlated_noise_is_seldom_taken_for_a_change(correlation: float, outliers: float) -> None:
+def test_correlated_noise_is_rarely_reported_as_a_change(correlation: float, outliers: float) -> None:
     drawn = [correlated(200, correlation, seed, outliers=outliers) for seed in range(40)]
     assert sum(bool(change_points(series)) for series in drawn) <= 2
 

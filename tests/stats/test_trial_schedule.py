@@ -23,7 +23,7 @@ def a_trial(
     return Trial(
         entries=entries,
         groups=groups or (Group(reference=0, others=tuple(range(1, count))),),
-        stopping_rule=StoppingRule(**stopping_rule),  # type: ignore[arg-type] # the fields of a stopping_rule, without their types
+        stopping_rule=StoppingRule(**stopping_rule),  # type: ignore[arg-type] # the fields of a stopping rule, without their types
         run_settings=RunSettings(environment={}, directory="/"),
         shell=Entry(name="sh", command="sh", arguments=("sh",)) if shell else None,
     )

@@ -1,4 +1,4 @@
-"""A line to a server that can be cut: it passes on what each end says to the other, over a socket of its own."""
+"""A proxy between a client and a server, over a separate socket, whose connections a test can break."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 NAME = ".s.PGSQL.5432"
 
 
-class Line:
-    """A line that loses the server's answer to some words, once: the server does what they ask, and nobody knows.
+class BreakableProxy:
+    """A proxy that drops the server's answer to one request, which the server does execute.
 
-    The server keeps its end of a line that was cut, as it does when a network fails.
+    The server keeps its end of the broken connection, as after a failure of the network.
     """
 
     def __init__(self, server: Path) -> None:
@@ -28,14 +28,14 @@ class Line:
         self.cuts = 0
 
     def serve(self, listening: socket.socket) -> None:
-        """Take one connection after the other, until the socket is closed."""
+        """Serve one connection after the other, until the socket is closed."""
         with suppress(OSError):
             while True:
                 client, _ = listening.accept()
                 threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
 
     def close(self) -> None:
-        """Let the server know that its ends are dead."""
+        """Close the server ends of broken connections."""
         for end in self._dead:
             end.close()
 
@@ -72,9 +72,9 @@ class Line:
 
 
 @contextmanager
-def line_to(server: Path) -> Iterator[tuple[Line, str]]:
-    """Give a line to the server whose socket is in a directory, and the directory of its own socket."""
-    line = Line(server)
+def proxy_to(server: Path) -> Iterator[tuple[BreakableProxy, str]]:
+    """Yield a proxy to the server whose socket is in a directory, and the directory of the proxy's socket."""
+    line = BreakableProxy(server)
     with (
         tempfile.TemporaryDirectory(prefix="perftrail-line-") as directory,
         socket.socket(socket.AF_UNIX) as listening,

@@ -116,7 +116,7 @@ def step(number: int, words: str = "measured r5 four times") -> StepRecord:
 
 
 def acquaint(store: Store) -> None:
-    """Tell a store of the machines and runnables that the examples name."""
+    """Add the machines and runnables of the examples to a store."""
     for machine in (MACHINE, OTHER_MACHINE):
         store.add_machine(machine)
     for runnable in (RUNNABLE, OTHER_RUNNABLE):

@@ -1,4 +1,4 @@
-"""Other perftrails, as real processes, for the tests of who may write and what a killed one leaves.
+"""Other perftrail processes, for the tests of locks and of killed writers.
 
 Each is ``python -m tests.store.processes ROLE PATH`` and talks over its standard streams, so that no test
 sleeps.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def start(role: str, path: Path) -> Iterator[Process]:
-    """Start another perftrail in a role; it is gone when the block ends."""
+    """Start another perftrail process in a role; it is killed when the block ends."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.store.processes", role, str(path)],
         stdin=subprocess.PIPE,
@@ -40,25 +40,25 @@ def start(role: str, path: Path) -> Iterator[Process]:
 
 
 def heard(process: Process) -> str:
-    """Wait for the next line that another perftrail says."""
+    """Wait for the next line that another perftrail process prints."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
 def tell(process: Process, word: str) -> None:
-    """Say something to another perftrail."""
+    """Write a line to another perftrail process."""
     assert process.stdin is not None
     process.stdin.write(f"{word}\n")
     process.stdin.flush()
 
 
 def say(word: object) -> None:
-    """Say something to the test, in one piece whatever happens next."""
+    """Write a line to the test, atomically."""
     os.write(sys.stdout.fileno(), f"{word}\n".encode())
 
 
 def holds(path: str) -> None:
-    """Hold the lock until told to let go."""
+    """Hold the lock until a line comes."""
     with lock_for_writing(path, wait=False):
         say("held")
         sys.stdin.readline()

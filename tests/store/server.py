@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: started where it is installed, gone with them, with nothing of it left."""
+"""A PostgreSQL server for the tests: started where it is installed, and removed after them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOBODY = 65534
 """The server refuses to run as root."""
 
 PASSWORD = "se cret/@:%?"
-"""Of the user ada, who owns the databases: no part of it may ever be seen."""
+"""The password of ada, who owns the databases: no output may contain a part of it."""
 
 START_SECONDS = 30.0
 
@@ -40,7 +40,7 @@ def programs() -> Path | None:
 
 
 class Server:
-    """A server that listens on a socket of its own directory, and can be stopped as in an accident."""
+    """A server that listens on a socket in its directory, and can be stopped as in a crash."""
 
     def __init__(self, programs: Path, directory: Path, *, durable: bool) -> None:
         self._programs = programs
@@ -51,7 +51,7 @@ class Server:
         self._shared = ""
 
     def make(self) -> Self:
-        """Make its files: user ada must give her password, postgres none."""
+        """Create its files: user ada needs a password, postgres none."""
         self._directory.chmod(0o755)
         own = self._directory / "own"
         own.mkdir()
@@ -104,12 +104,12 @@ class Server:
         return True
 
     def url(self, database: str, *, user: str = "ada") -> str:
-        """Give a database's address; ada's has her password."""
+        """Return a database's address; that of ada contains the password."""
         who = f"{user}:{quote(PASSWORD, safe='')}" if user == "ada" else user
         return f"postgresql://{who}@/{database}?host={self._directory / 'own'}"
 
     def database(self, *, encoding: str = "UTF8") -> str:
-        """Make a database of ada's; give its address."""
+        """Create a database of ada; return its address."""
         self._made += 1
         name = f"t{self._made}"
         if self._made == 1:
@@ -119,7 +119,7 @@ class Server:
         return self.url(name)
 
     def schema(self) -> str:
-        """Make a schema of ada's in a database that has others too, which takes less time; give its address."""
+        """Create a schema of ada in a shared database, which is faster; return its address."""
         self._shared = self._shared or self.database()
         self._made += 1
         name = f"s{self._made}"
@@ -128,7 +128,7 @@ class Server:
         return f"{self._shared}&options=-csearch_path%3D{name}"
 
     def execute(self, statement: str, *, database: str = "postgres") -> list[tuple[object, ...]]:
-        """Do something as the server's administrator; give the rows that it gives."""
+        """Execute a statement as the server's administrator; return its rows."""
         with psycopg.connect(self.url(database, user="postgres"), autocommit=True) as connection:
             found = connection.execute(statement.encode())
             return found.fetchall() if found.description else []
@@ -138,7 +138,7 @@ class Server:
         assert done.returncode == 0, done.stderr.decode()
 
     def _as_nobody(self, program: str, *words: str | Path) -> list[str]:
-        """Give the words that start a program as somebody without rights, that ends with who started it."""
+        """Return the arguments that start a program as an unprivileged user; it ends with its parent."""
         nobody = ["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"] if os.geteuid() == 0 else []
         return [
             "setpriv",
@@ -151,7 +151,7 @@ class Server:
 
 
 def until_waiting(url: str, thread: threading.Thread) -> None:
-    """Wait until somebody in a database waits for another one, or a thread has ended, which then waited for nobody."""
+    """Wait until a transaction of a database waits for another one, or a thread has ended."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     deadline = time.monotonic() + START_SECONDS
     with psycopg.connect(url, autocommit=True) as connection:
@@ -162,7 +162,7 @@ def until_waiting(url: str, thread: threading.Thread) -> None:
 
 @contextmanager
 def running(*, durable: bool = False) -> Iterator[Server | None]:
-    """Give a server that runs, and takes its files along when it goes; `None` where none is installed.
+    """Yield a running server, and remove its files afterwards; `None` where none is installed.
 
     Unless `durable`, it leaves it to the system when to write to the disk, which only a crash of the machine shows.
     """

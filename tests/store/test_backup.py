@@ -1,4 +1,4 @@
-"""Backups while others write, and that a restore gives all of it back or says what is missing."""
+"""Backups while others write; a restore is complete or reports what is missing."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_backup_while_another_writes_is_of_one_moment(tmp_path: Path) -> None:
 
 
 def test_a_backup_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> None:
-    """As if it had been made when that schema was the newest."""
+    """The backup is like one that was made when that schema was the newest."""
 
     for file in sorted(FILES.glob("version-*.sql")):
         number = int(file.stem.removeprefix("version-"))
@@ -151,10 +151,8 @@ def test_a_restore_that_was_cut_short_leaves_nothing_in_a_server(saved: Path, po
         assert_filled(store)
 
 
-def test_who_writes_into_a_server_that_is_being_restored_waits_for_its_end(
-    saved: Path, postgresql: str
-) -> None:
-    """Whoever came in between would have his samples among the backup's, or lose them."""
+def test_a_writer_waits_for_the_end_of_a_restore(saved: Path, postgresql: str) -> None:
+    """A writer in between would mix its samples with those of the backup, or lose them."""
 
     def come(*_: int) -> None:
         writer.start()
@@ -201,7 +199,7 @@ def test_a_backup_whose_note_cannot_be_read_is_refused(saved: Path, tmp_path: Pa
         restore(saved, str(tmp_path / "again.db"))
 
 
-def test_a_backup_with_rows_that_mean_nothing_is_refused(saved: Path, tmp_path: Path) -> None:
+def test_a_backup_with_invalid_rows_is_refused(saved: Path, tmp_path: Path) -> None:
     change(saved, "UPDATE invocation SET phase = 7 WHERE id = 1")
     with pytest.raises(StoreError, match=r"saved: some of its rows cannot be read .*use another backup"):
         restore(saved, str(tmp_path / "again.db"))
@@ -357,6 +355,6 @@ def test_a_backup_of_nothing_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_backup_where_no_file_can_be_made_is_said_so(saved: Path, tmp_path: Path) -> None:
+def test_a_backup_to_a_place_without_write_permission_is_reported(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be created"):
         backup(str(tmp_path / "source.db"), saved / "below")

@@ -1,4 +1,4 @@
-"""StoreCopy one store into another: nothing is lost, nothing twice, and what differs is said."""
+"""Copying one store into another: nothing is lost or duplicated, and differences are reported."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ KINDS = [("sqlite", "postgresql"), ("postgresql", "sqlite"), ("sqlite", "sqlite"
 
 @pytest.fixture
 def location(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str, str], str]:
-    """Give where a store of a kind and a name is; there is one of each server's database."""
+    """Return the location of a store by kind and name; a server's database has one of each."""
 
     def located(kind: str, name: str) -> str:
         found: str = str(tmp_path / name) if kind == "sqlite" else request.getfixturevalue("postgresql")
@@ -240,7 +240,7 @@ def test_a_copy_into_a_file_that_another_writes_to_is_refused(tmp_path: Path) ->
         copy_store(one, other)
 
 
-def test_a_copy_of_nothing_or_onto_itself_makes_no_sense(tmp_path: Path) -> None:
+def test_a_copy_of_nothing_or_onto_itself_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoAnswer, match="the store is empty"):
         copy_store(str(tmp_path / "one.db"), str(tmp_path / "other.db"))
     assert list(tmp_path.iterdir()) == []

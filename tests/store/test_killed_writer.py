@@ -1,4 +1,4 @@
-"""What a writer leaves that was killed at any instant."""
+"""The store after a writer was killed at any instant."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def killed_after(writer: Process, count: int, seconds: float) -> list[int]:
-    """Kill a writer so long after it said that so many were kept; give the ordinals that it said."""
+    """Kill a writer some time after it printed the ordinals of so many stored outcomes; return the printed ordinals."""
     numbers = [int(heard(writer)) for _ in range(count)]
     return numbers + killed_within(writer, seconds)
 
 
 def killed_within(writer: Process, seconds: float) -> list[int]:
-    """Kill a writer after a while; give the ordinals that it still said were kept."""
+    """Kill a writer after some time; return the ordinals that it printed as stored."""
     with pytest.raises(subprocess.TimeoutExpired):
         writer.wait(seconds)
     writer.kill()

@@ -1,4 +1,4 @@
-"""Who may write."""
+"""The lock that allows one process to write."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_the_lock_file_names_its_owner_and_is_empty_afterwards(tmp_path: Path) -
     assert lock.read_text() == ""
 
 
-def test_one_that_was_refused_leaves_the_words_of_the_holder(tmp_path: Path) -> None:
+def test_a_refused_process_does_not_change_the_entry_of_the_holder(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with start("holds", path) as holder:
         assert heard(holder) == "held"
@@ -147,7 +147,7 @@ def test_one_that_was_refused_leaves_the_words_of_the_holder(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 0, "command": [], "started": ""}'])
-def test_a_holder_that_does_not_say_who_it_is_is_respected_all_the_same(tmp_path: Path, content: str) -> None:
+def test_the_lock_of_an_unnamed_holder_is_respected(tmp_path: Path, content: str) -> None:
     path = tmp_path / "results.db"
     with start("holds", path) as holder:
         assert heard(holder) == "held"
@@ -168,7 +168,7 @@ def test_reading_needs_no_lock(tmp_path: Path) -> None:
             assert store.machines() == {}
 
 
-def test_a_lock_file_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
+def test_a_lock_file_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(StoreError, match=r"the lock file cannot be created: .*with --store"),

@@ -1,4 +1,4 @@
-"""Many writers into one server's database: nothing lost, nothing twice, and one of a machine at a time measures."""
+"""Many writers of one server's database: nothing is lost or duplicated; one process per machine measures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WRITERS = 8
 
 
 def written(store: SqlStore, machine: Machine) -> list[int]:
-    """Give the ordinals that are there of a machine."""
+    """Return the stored ordinals of a machine."""
     return [each.key.ordinal for each in store.outcomes([RUNNABLE.key], machine.id)[RUNNABLE.key]]
 
 
@@ -38,7 +38,7 @@ def machines(count: int) -> list[Machine]:
 # Writing at once
 
 
-def test_writers_that_come_to_an_empty_database_at_once_all_find_its_tables(postgresql: str) -> None:
+def test_writers_that_open_an_empty_database_at_once_all_find_its_tables(postgresql: str) -> None:
     begin = threading.Barrier(4)
 
     def come(machine: Machine) -> None:
@@ -52,7 +52,7 @@ def test_writers_that_come_to_an_empty_database_at_once_all_find_its_tables(post
         assert set(store.machines()) == {machine.id for machine in machines(4)}
 
 
-def test_outcomes_of_eight_machines_that_come_at_once_are_all_there(postgresql: str) -> None:
+def test_outcomes_of_eight_machines_at_once_are_all_stored(postgresql: str) -> None:
     every = machines(WRITERS)
 
     def measure(machine: Machine) -> None:
@@ -93,7 +93,7 @@ def test_of_two_writers_with_one_key_one_gets_an_error(postgresql: str) -> None:
         assert written(store, MACHINE) == [0]
 
 
-def test_new_metrics_in_opposite_orders_stop_nobody(postgresql: str) -> None:
+def test_new_metrics_in_opposite_orders_cause_no_deadlock(postgresql: str) -> None:
     with open_store(postgresql, access="write") as store:
         acquaint(store)
     begin = threading.Barrier(2)
@@ -112,7 +112,7 @@ def test_new_metrics_in_opposite_orders_stop_nobody(postgresql: str) -> None:
         assert written(store, MACHINE) == list(range(20))
 
 
-def test_two_transactions_that_wait_for_each_other_both_end(postgresql: str) -> None:
+def test_two_transactions_in_a_deadlock_both_end(postgresql: str) -> None:
     with open_store(postgresql, access="write") as store:
         acquaint(store)
     begin = threading.Barrier(2)

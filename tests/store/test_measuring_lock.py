@@ -1,4 +1,4 @@
-"""Whose turn it is to measure on a machine, when who had it lets go at that very moment."""
+"""The measuring lock of a machine when its holder releases it at the same moment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class FakeConnection:
-    """A server that gives the lock at the last of some attempts, and knows of no holder in between."""
+    """A server that grants the lock at the last of some attempts and reports no holder before."""
 
     def __init__(self, taken: Sequence[bool]) -> None:
         self._taken = list(taken)
@@ -32,7 +32,7 @@ class FakeConnection:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_holder_that_has_just_let_go_is_nobody_who_measures(again: bool) -> None:
+def test_a_lock_that_was_just_released_has_no_holder(again: bool) -> None:
     events: list[Holder] = []
     turn = MachineLock("0123456789abcdef", where="postgresql://db/x", wait=False, on_wait=events.append)
     if again:

@@ -1,4 +1,4 @@
-"""How a store comes to the newest schema, and that nothing is lost on the way or when it fails."""
+"""Migrations of a store to the newest schema: nothing is lost, also when one fails."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ANSWER: dict[str, Json] = {"verdict": "found", "changes": [{"confidence": 0.997}
 
 
 def fill(store: SqlStore) -> None:
-    """Put into a store what `tests/store/files` holds, one file for each version of the schema."""
+    """Fill a store with the content of `tests/store/files`, which has a file for each version of the schema."""
     acquaint(store)
     store.add_runnable(replace(RUNNABLE, revision="3" * 40))
     for record in (FAILED_BUILD, BUILD, LINK):
@@ -87,12 +87,12 @@ DRAWN = (
     replace(failed(key(1, runnable=OTHER_RUNNABLE)), draw=replace(DRAW, turn=0, layout=0)),
     replace(measurement(key(2, runnable=OTHER_RUNNABLE)), draw=Draw(seed=1)),
 )
-"""What the files from version 3 on hold beside the rest: invocations for which something was drawn."""
+"""Additional content of the files from version 3 on: invocations with drawn values."""
 
 
 ORIGIN = Origin(recipe="7" * 32, lines=("make", "{build}/prog"), tools=("x86_64", "cc: cc 12.2.0"))
 HISTORY = (Revision(id="2" * 40, label="v1"), Revision(id="1" * 40, summary="Faster", parents=("2" * 40,)))
-"""What the files from version 5 on contain in addition: an origin of one runnable, and the history."""
+"""Additional content of the files from version 5 on: an origin of one runnable, and the history."""
 
 
 def structure(path: Path) -> dict[str, object]:

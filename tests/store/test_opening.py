@@ -1,4 +1,4 @@
-"""Opening a store: one that is there or not, damaged, foreign, newer, or out of reach."""
+"""Opening a store that exists or not, or is damaged, foreign, newer or inaccessible."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def public_directory() -> Iterator[Path]:
 
 @contextmanager
 def without_rights() -> Iterator[None]:
-    """Be a user whom write protection stops; it does not stop root."""
+    """Run as a user whom write protection stops, since it does not stop root."""
     was = os.geteuid()
     if was == 0:
         os.seteuid(NOBODY)
@@ -127,7 +127,7 @@ def test_asking_for_the_package_or_for_a_missing_store_does_not_import_sqlalchem
     assert output.stdout == "[]\n"
 
 
-# Reading beside a writer
+# Reading during a write
 
 
 def test_a_reader_sees_each_outcome_as_soon_as_it_is_added_and_does_not_stop_the_writer(path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_store_of_a_newer_perftrail_is_refused_and_left_alone(filled: Path) ->
     assert filled.read_bytes() == content
 
 
-def test_a_damaged_store_is_said_to_be_damaged(filled: Path) -> None:
+def test_a_damaged_store_is_reported_as_damaged(filled: Path) -> None:
     whole = filled.read_bytes()
     filled.write_bytes(whole[: 4096 * 2] + b"\xff" * (len(whole) - 4096 * 2))
     with pytest.raises(StoreError, match="damaged"), open_store(str(filled), access="read") as store:
@@ -246,7 +246,7 @@ def test_a_directory_in_place_of_the_file_is_refused(path: Path) -> None:
             open_store(str(path), access=access)
 
 
-def test_a_directory_that_may_not_be_written_is_said_so(public_directory: Path) -> None:
+def test_a_directory_without_write_permission_is_reported(public_directory: Path) -> None:
     public_directory.chmod(0o555)
     with without_rights():
         with pytest.raises(StoreError, match="is writable"):

@@ -1,4 +1,4 @@
-"""A store in a PostgreSQL server's database: opening it, and what is said when that cannot be."""
+"""Opening a store in a PostgreSQL database, and the messages when it cannot be opened."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ACCESSES: tuple[Access, Access] = ("read", "write")
 
 
 def refusal(url: str, access: Access = "write") -> str:
-    """Open a store in vain; give what is said, which is one line and holds no part of the password."""
+    """Return the message of an attempt to open a store: one line without any part of the password."""
     with pytest.raises((StoreError, UsageError)) as refused:
         open_store(url, access=access)
     message = str(refused.value)
@@ -70,7 +70,7 @@ def test_a_store_that_is_there_is_read_and_not_written(postgresql: str) -> None:
 # What cannot be opened
 
 
-def test_a_wrong_password_is_said_with_the_places_for_the_right_one(postgresql: str) -> None:
+def test_a_wrong_password_is_reported_with_the_places_for_the_right_one(postgresql: str) -> None:
     wrong = postgresql.replace(quote(PASSWORD, safe=""), "guessed")
     for access in ACCESSES:
         message = refusal(wrong, access)
@@ -79,7 +79,7 @@ def test_a_wrong_password_is_said_with_the_places_for_the_right_one(postgresql: 
         assert "guessed" not in message
 
 
-def test_a_missing_password_is_said(postgresql: str) -> None:
+def test_a_missing_password_is_reported(postgresql: str) -> None:
     assert "~/.pgpass" in refusal(postgresql.replace(f":{quote(PASSWORD, safe='')}", ""))
 
 
@@ -89,12 +89,12 @@ def test_the_password_may_come_from_the_environment(postgresql: str, monkeypatch
     assert tables(postgresql) != []
 
 
-def test_a_missing_database_is_said_with_the_command_that_makes_it(postgresql_server: Server) -> None:
+def test_a_missing_database_is_reported_with_the_command_that_creates_it(postgresql_server: Server) -> None:
     message = refusal(postgresql_server.url("nowhere"))
     assert 'database "nowhere" does not exist: create it (createdb NAME)' in message
 
 
-def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_server_is_reported(tmp_path: Path) -> None:
     url = f"postgresql://ada:{quote(PASSWORD, safe='')}@/t1?host={tmp_path}"
     assert "check that the server runs, and its address" in refusal(url)
     with pytest.raises(StoreUnreachable):
@@ -134,12 +134,12 @@ def test_a_store_of_a_newer_perftrail_is_refused(postgresql: str) -> None:
         assert "this store has the format of a newer perftrail" in refusal(postgresql, access)
 
 
-def test_an_unknown_parameter_is_said_with_the_one_that_was_meant(postgresql: str) -> None:
+def test_an_unknown_parameter_is_reported_with_the_nearest_one(postgresql: str) -> None:
     message = refusal(f"{postgresql}&sslmod=require")
     assert 'unknown parameter "sslmod"; did you mean "sslmode"?' in message
 
 
-def test_a_parameter_that_has_another_meaning_than_it_should_is_said(postgresql: str) -> None:
+def test_a_parameter_with_an_unexpected_meaning_is_reported(postgresql: str) -> None:
     assert 'invalid sslmode value: "perhaps"' in refusal(f"{postgresql}&sslmode=perhaps")
 
 
@@ -160,7 +160,7 @@ def test_an_invalid_percent_escape_is_reported_without_printing_the_password() -
         "postgresql://ho\nst/db",
     ],
 )
-def test_an_address_of_which_a_password_cannot_be_told_is_refused_unseen(address: str) -> None:
+def test_an_address_with_an_unrecognisable_password_is_refused_and_not_printed(address: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_server(address)
     assert "cret" not in str(refused.value)
@@ -174,7 +174,7 @@ def test_an_address_of_another_kind_is_refused() -> None:
     assert parse_server(None) is None
 
 
-def test_without_psycopg_it_is_said_how_to_have_it() -> None:
+def test_without_psycopg_the_error_says_how_to_install_it() -> None:
     script = (
         "import sys; sys.modules['psycopg'] = None\n"
         "from perftrail.cli.main import main\n"
@@ -202,7 +202,7 @@ def tables(url: str) -> list[str]:
 
 
 def structure(connection: Connection) -> dict[str, object]:
-    """Give what makes up each table: its columns and what is unique, indexed and referred to."""
+    """Return the columns, unique keys, indexes and references of each table."""
     seen = inspect(connection)
     return {
         name: (
@@ -278,7 +278,7 @@ def test_of_builds_with_one_key_those_of_the_own_machine_count_first(postgresql:
             assert store.builds() == {BUILD.key: expected}
 
 
-def test_a_name_that_is_too_long_for_an_index_is_said_so(postgresql: str) -> None:
+def test_a_name_that_is_too_long_for_an_index_is_reported(postgresql: str) -> None:
     noise = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(9000))
     with open_store(postgresql, access="write") as store, pytest.raises(StoreError, match="shorten them"):
         store.add_runnable(replace(RUNNABLE, variant=noise))

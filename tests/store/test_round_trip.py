@@ -1,4 +1,4 @@
-"""Whatever is measured comes back exactly as it was, from a file, a server's database and memory alike."""
+"""Everything stored is read back exactly, from a file, a server's database and memory."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def outcomes(text: st.SearchStrategy[str]) -> st.SearchStrategy[Outcome]:
 
 @contextmanager
 def beside_memory(location: str) -> Iterator[Stores]:
-    """Give the store at a location and one in memory, both of which know what the examples name."""
+    """Return the store at a location and one in memory, both with the machines and runnables of the examples."""
     with open_store(location, access="write") as in_database:
         in_memory = MemoryStore()
         for store in (in_database, in_memory):
@@ -92,7 +92,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def any_stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    """The same of each database in turn: for what one could take in another way than the other."""
+    """The stores of each database in turn, for values that the databases could store differently."""
     if request.param == "sqlite":
         location = str(tmp_path_factory.mktemp("round-trip") / "results.db")
     else:

@@ -1,4 +1,4 @@
-"""A server that goes away in the middle: it is waited for, nothing is lost, nothing is there twice."""
+"""A server that stops during work: the client waits for it, and nothing is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perftrail.errors import StoreError, StoreLocked, StoreUnreachable
 from perftrail.model.store_records import RegressionNote
 from perftrail.store import ServerBack, ServerUnreachable, open_shared, open_store
 from perftrail.store.backup import backup, restore
-from tests.store.breakable_connection import line_to
+from tests.store.breakable_connection import proxy_to
 from tests.store.examples import BUILD, MACHINE, RUNNABLE, acquaint, key, measurement
 from tests.store.server import running
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 COMMIT = b"COMMIT\0"
-"""The whole word: each transaction begins with READ COMMITTED."""
+"""The request is matched as a whole word: each transaction begins with READ COMMITTED."""
 
 NOTE = RegressionNote(
     regression="cost plain 1",
@@ -41,7 +41,7 @@ NOTE = RegressionNote(
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """A server of this module's own that keeps what it promised through an accident."""
+    """A server for this module that keeps committed data through a crash."""
     with running(durable=True) as started:
         if started is None:
             pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
@@ -65,7 +65,7 @@ def ordinals(url: str) -> list[int]:
 
 
 def while_away(server: Server, events: list[object], work: Callable[[], Result]) -> Result:
-    """Do something while a server is stopped, which starts again as soon as somebody was told that it is away."""
+    """Run a function while a server is stopped; it starts again once a message has reported that."""
     with ThreadPoolExecutor(1) as thread:
         server.stop()
         doing = thread.submit(work)
@@ -95,7 +95,7 @@ def test_what_is_read_while_the_server_is_away_is_given_once_it_is_back(server: 
     assert [type(each) for each in events] == [ServerUnreachable, ServerBack]
 
 
-def test_a_restart_that_nobody_noticed_is_not_told(server: Server, url: str) -> None:
+def test_an_unnoticed_restart_is_not_reported(server: Server, url: str) -> None:
     events: list[object] = []
     with shared(url, events) as store, open_store(url, access="write") as other:
         acquaint(store)
@@ -126,7 +126,7 @@ def test_a_server_that_stays_away_is_an_error_with_its_remedy(server: Server, ur
     assert ordinals(url) == []
 
 
-def test_the_turn_of_a_machine_comes_back_with_the_server(server: Server, url: str) -> None:
+def test_the_measuring_lock_is_taken_again_with_the_server(server: Server, url: str) -> None:
     events: list[object] = []
     with shared(url, events) as store:
         acquaint(store)
@@ -137,7 +137,7 @@ def test_the_turn_of_a_machine_comes_back_with_the_server(server: Server, url: s
             shared(url, [])
 
 
-def test_who_lost_the_turn_to_another_while_the_server_was_away_ends(server: Server, url: str) -> None:
+def test_a_process_that_lost_the_lock_while_the_server_was_away_ends(server: Server, url: str) -> None:
     events: list[object] = []
     with shared(url, events) as store:
         acquaint(store)
@@ -156,7 +156,7 @@ def test_a_connection_that_the_server_does_not_know_to_be_dead_gives_its_turn_to
     server: Server, url: str
 ) -> None:
     events: list[object] = []
-    with line_to(server.socket) as (line, directory), shared(over(url, server, directory), events) as store:
+    with proxy_to(server.socket) as (line, directory), shared(over(url, server, directory), events) as store:
         acquaint(store)
         line.cut_after = COMMIT
         store.add(measurement(key(0)))
@@ -165,16 +165,16 @@ def test_a_connection_that_the_server_does_not_know_to_be_dead_gives_its_turn_to
 
 
 def over(url: str, server: Server, directory: str) -> str:
-    """Give the address of a database over another line."""
+    """Return the address of a database through a proxy."""
     return url.replace(str(server.socket), directory)
 
 
-# A commit of which nobody knows whether it took place
+# A commit with an unknown result
 
 
-def test_an_outcome_whose_commit_was_not_answered_is_there_once(server: Server, url: str) -> None:
+def test_an_outcome_whose_commit_was_not_answered_is_stored_once(server: Server, url: str) -> None:
     with (
-        line_to(server.socket) as (line, directory),
+        proxy_to(server.socket) as (line, directory),
         open_store(over(url, server, directory), access="write") as store,
     ):
         acquaint(store)
@@ -187,9 +187,9 @@ def test_an_outcome_whose_commit_was_not_answered_is_there_once(server: Server, 
     assert kept == tuple(measurement(key(ordinal), wall=ordinal / 7) for ordinal in range(3))
 
 
-def test_a_build_whose_commit_was_not_answered_is_there_once(server: Server, url: str) -> None:
+def test_a_build_whose_commit_was_not_answered_is_stored_once(server: Server, url: str) -> None:
     with (
-        line_to(server.socket) as (line, directory),
+        proxy_to(server.socket) as (line, directory),
         open_store(over(url, server, directory), access="write") as store,
     ):
         line.cut_after = COMMIT
@@ -199,9 +199,9 @@ def test_a_build_whose_commit_was_not_answered_is_there_once(server: Server, url
         assert connection.execute("SELECT count(*) FROM build").fetchone() == (1,)
 
 
-def test_a_note_whose_commit_was_not_answered_is_there_once(server: Server, url: str) -> None:
+def test_a_note_whose_commit_was_not_answered_is_stored_once(server: Server, url: str) -> None:
     with (
-        line_to(server.socket) as (line, directory),
+        proxy_to(server.socket) as (line, directory),
         open_store(over(url, server, directory), access="write") as store,
     ):
         line.cut_after = COMMIT
@@ -214,7 +214,7 @@ def test_a_note_whose_commit_was_not_answered_is_there_once(server: Server, url:
 
 def test_another_outcome_under_the_key_is_no_proof_of_an_unanswered_commit(server: Server, url: str) -> None:
     with (
-        line_to(server.socket) as (line, directory),
+        proxy_to(server.socket) as (line, directory),
         open_store(over(url, server, directory), access="write") as store,
     ):
         acquaint(store)
@@ -226,7 +226,7 @@ def test_another_outcome_under_the_key_is_no_proof_of_an_unanswered_commit(serve
     assert line.cuts == 1
 
 
-def test_a_restore_into_a_server_that_goes_away_says_so_and_leaves_nothing(
+def test_a_restore_into_a_server_that_stops_is_reported_and_leaves_nothing(
     server: Server, url: str, tmp_path: Path
 ) -> None:
     with open_store(str(tmp_path / "results.db"), access="write") as store:

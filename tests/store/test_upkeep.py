@@ -1,4 +1,4 @@
-"""What a store holds and what room it takes, what may go, and what stays."""
+"""Statistics of a store, and which samples `forget` removes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OLD, NEW = "2024-01-01T00:00:00.000+00:00", "2025-01-01T00:00:00.000+00:00"
 
 @pytest.fixture
 def aged(location: str) -> str:
-    """A store with outcomes of two years, and one of which nobody knows when it was."""
+    """A store with outcomes of two years, and one of unknown time."""
     with open_store(location, access="write") as store:
         fill_with_ages = [
             dated(measurement(key(0, phase="warmup")), OLD),
@@ -81,7 +81,7 @@ def test_statistics_count_what_is_there(location: str) -> None:
     assert "cret" not in str(found.as_json())
 
 
-def test_a_time_that_nobody_noted_is_neither_the_first_nor_the_last(aged: str) -> None:
+def test_an_unknown_time_is_neither_the_first_nor_the_last(aged: str) -> None:
     (own, _) = statistics(aged).machines
     assert (own.oldest, own.newest, own.invocations) == (OLD, NEW, 5)
 
@@ -91,7 +91,7 @@ def test_statistics_of_nothing_say_what_to_do(location: str) -> None:
         statistics(location)
 
 
-def test_what_would_go_is_said_and_stays(aged: str) -> None:
+def test_samples_that_would_be_removed_are_listed_and_stay(aged: str) -> None:
     gone = preview_forget(aged, "2024-06-01")
     assert (gone.invocations, gone.values, gone.done) == (4, 9, False)
     assert [(part.name, part.invocations) for part in gone.machines] == [
@@ -115,7 +115,7 @@ def test_what_is_forgotten_is_gone_with_its_values_and_all_else_stays(aged: str)
 
 
 def test_an_old_sample_that_is_added_meanwhile_stays_whole(postgresql: str) -> None:
-    """Another copies into the database while its old samples are forgotten."""
+    """Another process copies into the database while its old samples are removed."""
     with open_store(postgresql, access="write") as store:
         acquaint(store)
         store.add_all(dated(measurement(key(ordinal)), OLD) for ordinal in range(2))

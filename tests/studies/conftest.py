@@ -1,4 +1,4 @@
-"""A Tcl that is built once for all tests that need one, whichever process they run in."""
+"""A Tcl that is built once for all tests and their processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STUDIES = Path(__file__).parents[2] / "studies"
 
 @pytest.fixture(scope="session")
 def allocators(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """The study of Tcl's allocators with the old one alone, compiled in a hurry and run once with up to eight threads.
+    """The study of Tcl's allocators with the old one alone, compiled with -O0 and run once with up to eight threads.
 
     It is read only: all processes of a test run share it.
     """

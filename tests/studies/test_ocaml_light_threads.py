@@ -1,4 +1,4 @@
-"""The study of light weight threads in OCaml goes from its file alone: what Debian has of it, at small sizes."""
+"""The study of light weight threads in OCaml runs from its file alone, with the compilers of Debian and small sizes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.slow
 
 STUDY = Path(__file__).parents[2] / "studies" / "ocaml-light-threads"
 HERE = ("tramp", "promise", "callcc", "sys")
-"""What a compiler alone makes."""
+"""Programs that need only a compiler."""
 
 LIBRARIES = {"lwt": "lwt.unix", "equeue": "equeue"}
-"""What needs a library, with its name there."""
+"""Programs that need a library, with its name."""
 
 
 def has(*command: str) -> bool:
-    """Whether a command is there and ends well."""
+    """Whether a command exists and succeeds."""
     if shutil.which(command[0]) is None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""The study of Tcl's history goes from its files: one history in two repositories, one answer, a right back-port."""
+"""The study of Tcl's history runs from its files: one history in two repositories, one answer, a correct back-port."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATCH = Path("backport", "epoch-cache.patch")
 
 
 def output(*words: str | Path, home: Path, read: bytes = b"") -> str:
-    """Run a client as one without settings would, and give what it prints."""
+    """Run a client without user settings, and return its output."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "USER": "reader"}
     return subprocess.run(words, input=read, env=environment, capture_output=True, check=True).stdout.decode()
 
@@ -75,7 +75,7 @@ def test_both_repositories_have_the_same_trees_and_parents(small: Path, tmp_path
 @needs_fossil
 @pytest.mark.slow
 def test_the_merge_and_the_check_in_inside_it_are_found_in_both(small: Path, tmp_path: Path) -> None:
-    """By the length of the texts, which came with the same merge, and which others on the machine leave alone."""
+    """By the length of the texts, which changed in the same merge and does not depend on the machine's load."""
     answers = []
     for name in ("perftrail.toml", "git.toml"):
         reported = perftrail(
@@ -92,7 +92,7 @@ def test_the_merge_and_the_check_in_inside_it_are_found_in_both(small: Path, tmp
 
 
 def subject(small: Path, name: str, id_: str) -> str:
-    """What a check-in says."""
+    """Return the comment of a check-in."""
     history = small / "history"
     if name == "git.toml":
         return output(

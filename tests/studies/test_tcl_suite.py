@@ -1,4 +1,4 @@
-"""The suite of small benchmarks of Tcl: its files are the study's, their answers are right, and the study goes."""
+"""Small benchmarks of Tcl: its files agree with the study, their answers are correct, and the study runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.e2e.printing import perftrail
 STUDY = Path(__file__).parents[2] / "studies" / "tcl-suite"
 FILES = sorted((STUDY / "suite").glob("*.bench"))
 MOST_ITERATIONS = 1000
-"""tclbench does no more of them, unless it is asked to."""
+"""The default maximum of tclbench."""
 
 
 def names(file: Path) -> list[str]:
@@ -36,7 +36,7 @@ def test_each_benchmark_of_the_files_is_a_point_of_the_study_and_the_other_way_r
     assert sum(map(len, planned.values())) >= 24
 
 
-def test_both_versions_are_asked_the_same() -> None:
+def test_both_versions_get_the_same_requests() -> None:
     study = studyfile.load(str(STUDY / "perftrail.toml"))
     old, new = study.variants.values()
     assert set(old.run.parts) == set(new.run.parts)
@@ -127,7 +127,7 @@ def test_nothing_is_timed_that_did_not_do_its_work(
 
 @pytest.mark.slow
 def test_files_of_tclbench_itself_go(shell: Path, tree: Path, tmp_path: Path) -> None:
-    """What they use beside: shortened options in any order, code 666 for what cannot be measured, files to write."""
+    """These also use shortened options in any order, code 666 for tests that cannot be measured, and output files."""
     (tmp_path / "own.bench").write_text(
         "set file [bench_tmpfile]\n"
         'proc lacking {} {return -code 666 "N/A"}\nbench -body {lacking} -desc "NOT had"\n'
@@ -144,7 +144,7 @@ def test_files_of_tclbench_itself_go(shell: Path, tree: Path, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_the_study_runs_and_compares_one_version_with_the_other(tree: Path, tmp_path: Path) -> None:
-    """With one Tcl, built already, in the place of both: what a benchmark needs of it."""
+    """One built Tcl replaces both versions, reduced to the files that a benchmark needs."""
     study, created = tmp_path / "study", tmp_path / "tcl"
     shutil.copytree(STUDY, study, ignore=shutil.ignore_patterns(".perftrail", "answers"))
     shutil.copytree(tree / "library", created / "library", ignore=shutil.ignore_patterns("tzdata"))

@@ -1,4 +1,4 @@
-"""The study of Tcl's allocators: its files agree, and a small run of it has the old one wait for its lock."""
+"""The study of Tcl's allocators: its files agree, and in a small run of it the old allocator waits for its lock."""
 
 from __future__ import annotations
 

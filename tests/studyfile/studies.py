@@ -1,4 +1,4 @@
-"""Studies to read in tests: a good one that uses every table, and ways to spoil it."""
+"""Studies for tests: a valid one that uses every table, and functions that insert errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ location = "."
 [benchmark.it]
 command = "true"
 """
-"""The least that a study can say."""
+"""The smallest valid study."""
 
 
 def write(directory: Path, text: str | bytes) -> Path:
@@ -36,7 +36,7 @@ def read(directory: Path, text: str | bytes) -> Study:
 
 
 def complaints(directory: Path, text: str | bytes) -> list[str]:
-    """Write a bad study file and give what is said of it, without the directory."""
+    """Write an invalid study file and return its error messages, without the directory."""
     try:
         read(directory, text)
     except StudyError as error:
@@ -45,13 +45,13 @@ def complaints(directory: Path, text: str | bytes) -> list[str]:
 
 
 def spoiled(old: str, new: str, *, text: str = GOOD) -> str:
-    """Give a study with one thing in it replaced."""
+    """Return a study with one text replaced."""
     assert text.count(old) == 1, f"{old!r} is there {text.count(old)} times"
     return text.replace(old, new)
 
 
 def without_table(name: str, *, text: str = GOOD) -> str:
-    """Give a study without a table and those below it."""
+    """Return a study without a table and its subtables."""
     kept, within = [], False
     for line in text.splitlines(keepends=True):
         if line.startswith("["):

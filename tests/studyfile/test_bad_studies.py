@@ -1,4 +1,4 @@
-"""Each mistake that a study file can have, and exactly what is said of it."""
+"""Each mistake that a study file can have, and its exact error messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TABLE = tomllib.loads((Path(__file__).parent / "bad.toml").read_text(encoding="u
 
 @dataclass(frozen=True)
 class Spoiled:
-    """The good study with something wrong in it, and the complaints that this must give."""
+    """The valid study with a mistake, and the expected error messages."""
 
     sentence: str
     expected: list[str]

@@ -1,4 +1,4 @@
-"""What a study claims, and each mistake in it."""
+"""The claims of a study file, and each mistake in them."""
 
 from __future__ import annotations
 

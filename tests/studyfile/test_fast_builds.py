@@ -1,4 +1,4 @@
-"""What a study says of building fast, and each mistake in it."""
+"""Keys of fast builds in a study file, and each mistake in them."""
 
 from __future__ import annotations
 

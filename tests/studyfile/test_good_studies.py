@@ -1,4 +1,4 @@
-"""What a good study file comes to."""
+"""The values that are read from a valid study file."""
 
 from __future__ import annotations
 

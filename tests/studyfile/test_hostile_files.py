@@ -1,4 +1,4 @@
-"""Whatever a study file holds, or is, reading it ends in a study or in a StudyError."""
+"""Reading any file as a study gives a study or a StudyError."""
 
 from __future__ import annotations
 

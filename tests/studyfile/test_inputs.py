@@ -1,4 +1,4 @@
-"""Files that commands read: those of the study must exist, and all that do not are told before anything is built."""
+"""Files that commands read: those of the study must exist, and missing ones are reported before the first build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study may say of a package, and what it is told about the rest."""
+"""Keys of packages in a study file, and the errors of other keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study says of repairs and skips, and each mistake in it."""
+"""Repairs and skips in a study file, and each mistake in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study says of its sandbox, and each mistake in it."""
+"""Keys of the sandbox in a study file, and each mistake in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON Schema and the reference page agree with what the reader takes."""
+"""The JSON Schema and the reference page agree with the reader of study files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHAPE = (
     "missing;",
     "is not a valid name",
 )
-"""Words of complaints about what a schema can know: of one value, not of what it means."""
+"""Words of error messages that a schema can find too: about the form of one value."""
 BEYOND = (
     "derived.ratio.value",
     "find.metric",
@@ -66,7 +66,7 @@ BEYOND = (
     "is not a valid webhook",
     "is not rel",
 )
-"""But a schema cannot compare numbers in text, or read a text as git would."""
+"""Words of other messages: a schema cannot compare numbers in text, or interpret a text as git does."""
 
 
 def _errors(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Studies with several sources: what is read, and what is wrong with their tables."""
+"""Studies with several sources: their values, and mistakes in their tables."""
 
 from __future__ import annotations
 

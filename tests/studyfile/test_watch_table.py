@@ -1,4 +1,4 @@
-"""The table [watch]: what it says, and what nothing can be sent to."""
+"""The table [watch]: its values, and invalid receivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TOML in every style that people write, generated."""
+"""Generated TOML in every style of writing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEWLINES = st.sampled_from(["\n", "\n\n", "  # a comment = [ { \" '\n", "\r\n"]
 
 @st.composite
 def keys(draw: st.DrawFn) -> str:
-    """A key as it is written: bare, or in either kind of quotes."""
+    """A key as in a file: bare, or in either kind of quotes."""
     odd = draw(_ODD)
     choice = draw(st.integers(0, 3))
     if choice == 1:
@@ -53,7 +53,7 @@ _SCALARS = st.one_of(
 
 @st.composite
 def values(draw: st.DrawFn, depth: int = 3) -> str:
-    """A value as it is written, lists over several lines and inline tables among them."""
+    """A value as in a file, with lists over several lines and inline tables."""
     kind = draw(st.integers(0, 4)) if depth else 0
     if kind in {0, 1}:
         return draw(_SCALARS)
@@ -71,7 +71,7 @@ def values(draw: st.DrawFn, depth: int = 3) -> str:
 
 @st.composite
 def documents(draw: st.DrawFn) -> str:
-    """A document that is TOML most of the time: keys may be there twice."""
+    """A document that usually is valid TOML: keys may occur twice."""
     lines = []
     for _ in range(draw(st.integers(0, 8))):
         dotted = f"{draw(_BLANKS)}.{draw(_BLANKS)}".join(draw(st.lists(keys(), min_size=1, max_size=3)))

@@ -95,7 +95,7 @@ def test_a_fix_that_is_slower_is_no_gain(tmp_path: Path) -> None:
 @pytest.mark.parametrize("metric", ["work.cpu", "cpu"])
 def test_the_answer_is_about_the_metric_that_the_study_looks_for(tmp_path: Path, metric: str) -> None:
     class Cpu(FakeStarter):
-        """Wall time is the same for all; the old one takes four times the CPU time."""
+        """A starter with equal wall times; the old revision takes four times the CPU time."""
 
         def run(self, command: Command) -> Ran:
             times = 4 if number_of(command.arguments) == 0 else 1
@@ -158,7 +158,7 @@ def test_in_much_noise_the_study_s_most_units_are_taken_and_nothing_is_claimed(t
     assert wall(report).retained is None
 
 
-def test_a_second_time_nothing_is_started_and_the_same_is_said(tmp_path: Path) -> None:
+def test_a_second_time_nothing_is_started_and_the_report_is_the_same(tmp_path: Path) -> None:
     store = MemoryStore()
     _, report = drain(Backport(session_of(tmp_path, speeds(1.0, 0.5, 0.7), store=store), FITTED).events())
     starter = speeds(1.0, 0.5, 0.7)

@@ -1,4 +1,4 @@
-"""What a back-port that was killed left behind is gone after the next one; what it left for people is not."""
+"""Files of a killed back-port are removed by the next one, except those that are left for the user."""
 
 from __future__ import annotations
 

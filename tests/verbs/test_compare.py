@@ -246,7 +246,7 @@ def test_killed_in_the_middle_it_resumes_with_the_same_result(tmp_path: Path) ->
 
 
 class Hours:
-    """A clock on which each look takes so long."""
+    """A clock that advances by so much at each call."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.now = seconds, 0.0
@@ -312,7 +312,7 @@ def test_metrics_that_there_are_not_are_wrong_usage(
 
 
 def test_more_of_a_metric_that_is_better_high_is_no_regression(tmp_path: Path) -> None:
-    """Of the CPU's frequency, which the watcher tells, more is better."""
+    """For the CPU's frequency, which the watcher measures, more is better."""
     from tests.fakes.watcher import FakeWatcher
 
     started = starter(1.0, 1.0)
@@ -337,7 +337,7 @@ def test_a_directory_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
 
 
 class Times(FakeStarter):
-    """Wall time drowns in noise; the head takes `factor` times the CPU time."""
+    """A starter with very noisy wall times; the head takes `factor` times the CPU time."""
 
     factor = 1.0
 

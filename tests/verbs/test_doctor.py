@@ -1,4 +1,4 @@
-"""What the doctor finds, from what machines say; and how small a change it says can be seen."""
+"""Findings of the doctor for simulated machines, and the smallest change that it says can be detected."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def a_machine(
     clock_seconds: float = 30e-9,
     fixable: frozenset[str] = frozenset(),
 ) -> dict[str, DoctorFinding]:
-    """Diagnose a good machine with something about it changed; give the findings by name."""
+    """Diagnose a good machine with some facts changed; return the findings by name."""
     found = diagnose(
         MachineState(
             facts=GOOD_FACTS | (facts or {}),
@@ -95,7 +95,7 @@ def test_a_setting_is_found_with_its_cost_and_who_says_so(
         assert finding.source == "measured" or finding.source.startswith("known: ")
 
 
-def test_a_busy_machine_names_who_is_busy() -> None:
+def test_a_busy_machine_names_the_busy_processes() -> None:
     finding = a_machine(
         conditions=Conditions(foreign_cpus=1.2, window_seconds=1.0),
         busiest=(BusyProcess(pid=7, name="ma\x1bke", cpus=0.97),),

@@ -1,4 +1,4 @@
-"""`run` makes and measures what the plan lacks, once, in interleaved order."""
+"""`run` builds and measures the missing cells of the plan once, in interleaved order."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_failed_build_is_recorded_and_stops_nothing(tmp_path: Path) -> None:
     assert list(report.failures) == ["r1"]
 
 
-def test_a_failed_build_is_not_tried_again_unless_asked(tmp_path: Path) -> None:
+def test_a_failed_build_is_tried_again_only_on_request(tmp_path: Path) -> None:
     source, store = FakeSource(2), MemoryStore()
     tried = []
     for retry in (False, False, True):
@@ -172,7 +172,7 @@ def test_a_failed_build_is_not_tried_again_unless_asked(tmp_path: Path) -> None:
     assert tried == [True, False, True]
 
 
-def test_a_failed_start_is_tried_again_when_asked(tmp_path: Path) -> None:
+def test_a_failed_start_is_tried_again_on_request(tmp_path: Path) -> None:
     source, store = FakeSource(2), MemoryStore()
 
     def report(code: int, *, retry: bool) -> tuple[int, int]:
@@ -192,7 +192,7 @@ def test_a_failed_start_is_tried_again_when_asked(tmp_path: Path) -> None:
     assert report(0, retry=False) == (2, 0)
 
 
-def test_equal_artefacts_are_measured_once_and_said_so(tmp_path: Path) -> None:
+def test_equal_artefacts_are_measured_once_and_reported(tmp_path: Path) -> None:
     starter = FakeStarter(seconds=steady)
     source = FakeSource(3, same_as={"r1": "r0"})
     events, report = drain(Run(a_session(a_study(), tmp_path, source=source, starter=starter), ALL).events())
@@ -319,7 +319,7 @@ def test_programs_that_all_fail_for_one_reason_end_the_run_after_three(tmp_path:
 
 
 class ForgetfulStore(MemoryStore):
-    """A store that keeps no outcome in this process, as a database does."""
+    """A store that holds no outcome in this process's memory, like a database."""
 
     def add(self, outcome: Outcome) -> None:
         pass

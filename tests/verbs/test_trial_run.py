@@ -1,4 +1,4 @@
-"""Trying a few revisions tells early what a whole run would tell late."""
+"""A trial of a few revisions reports early what a whole run would report late."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_what_can_be_relinked_is_relinked_and_started_once_and_no_sample_is_kept
     assert session.store.progress().invocations == 3
 
 
-def test_a_relink_that_fails_is_a_trouble_of_its_own_stage(tmp_path: Path) -> None:
+def test_a_relink_that_fails_is_reported_with_its_stage(tmp_path: Path) -> None:
     source = FakeSource(3)
     builder = FakeBuilder(source, unlinkable=(1,))
     session = a_session(
@@ -83,7 +83,7 @@ def test_a_relink_that_fails_is_a_trouble_of_its_own_stage(tmp_path: Path) -> No
     assert report.useful
 
 
-def test_a_relinked_program_that_does_not_start_is_a_trouble(tmp_path: Path) -> None:
+def test_a_relinked_program_that_does_not_start_is_reported(tmp_path: Path) -> None:
     source = FakeSource(1)
     starter = FakeStarter(
         seconds=steady, ended=lambda arguments: Exited(code=5 if ".1/" in arguments[0] else 0)
@@ -105,7 +105,7 @@ def test_a_relink_without_effect_is_reported(tmp_path: Path) -> None:
     assert sum(isinstance(event, RelinkedWithoutEffect) for event in events) == 1
 
 
-def test_nothing_is_said_of_relinking_where_no_line_relinks(tmp_path: Path) -> None:
+def test_relinking_is_not_mentioned_where_no_line_relinks(tmp_path: Path) -> None:
     session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=FakeStarter(seconds=steady))
     _, report = drain(Attempt(session, ALL, count=1).events())
     assert report.relinked is None
@@ -125,7 +125,7 @@ def test_a_run_uses_what_was_tried(tmp_path: Path) -> None:
     assert len(tried.started) + len(again.started) == 3 * 4
 
 
-def test_failures_that_say_the_same_are_one_trouble(tmp_path: Path) -> None:
+def test_failures_with_equal_messages_are_reported_once(tmp_path: Path) -> None:
     source = FakeSource(5)
     builder = FakeBuilder(source, broken={"r0", "r1", "r4"})
     starter = FakeStarter(

@@ -1,4 +1,4 @@
-"""Watching over fakes: what is known is kept whole, alarms are where levels change, messages go out once."""
+"""Watching over fakes: the state is stored completely, alarms are at changes of level, messages are sent once."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ FULL = WatchState(
 )
 
 
-def test_what_is_known_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_the_state_is_read_back_as_stored(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "watch.json"
     assert read_state(file) == WatchState()
     write_state(file, FULL)
@@ -81,7 +81,7 @@ def test_levels_of_older_files_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"version": 99}', '{"version": 1}', '{"version": 1, "pending": 5}', "no JSON"]
 )
-def test_a_file_that_is_none_of_ours_is_refused_and_left(tmp_path: Path, text: str) -> None:
+def test_a_foreign_file_is_refused_and_unchanged(tmp_path: Path, text: str) -> None:
     file = tmp_path / "watch.json"
     file.write_text(text)
     with pytest.raises(StoreError, match="remove the file to start again"):
@@ -89,8 +89,8 @@ def test_a_file_that_is_none_of_ours_is_refused_and_left(tmp_path: Path, text: s
     assert file.read_text() == text
 
 
-class FakeBout:
-    """Levels of revisions without noise: what the pairs of two of them would say."""
+class FakeComparisons:
+    """Levels of revisions without noise, from which comparisons are computed."""
 
     reference = "r0"
 
@@ -114,7 +114,7 @@ def measured(levels: dict[str, float]) -> WatchedMetric:
         reference_logs=(0.0,),
         log_ratios={name: (math.log(value),) for name, value in levels.items() if name != "r0"},
         same=frozenset(),
-        benchmark=FakeBout(levels),  # type: ignore[arg-type] # only what alarms ask of it
+        benchmark=FakeComparisons(levels),  # type: ignore[arg-type] # only what alarms ask of it
     )
 
 
@@ -162,8 +162,8 @@ def test_a_change_below_the_alert_level_is_no_alarm() -> None:
     assert alarms_by_history(WALL, levels, threshold=0.01, known={}) == []
 
 
-class FakePost:
-    """Takes messages for some receivers, refuses those for others."""
+class FakeReceivers:
+    """Accepts messages for some receivers and refuses those for others."""
 
     def __init__(self, *down: str) -> None:
         self.down = down
@@ -179,12 +179,12 @@ def test_each_receiver_gets_a_message_once_and_what_is_left_is_noted_at_once() -
     names = ("webhook one", "mail two", "command three")
     state = replace(FULL, pending=(pending(*names),))
     saved: list[WatchState] = []
-    post = FakePost("mail two")
+    post = FakeReceivers("mail two")
     state = deliver(state, post.send, receivers=names, save=saved.append)
     assert post.sent == ["webhook one", "command three"]
     assert state.pending == (replace(pending("mail two"), failed="mail two is down"),)
     assert [each.left for one in saved for each in one.pending] == [names[1:], names[1:], ("mail two",)]
-    post = FakePost()
+    post = FakeReceivers()
     state = deliver(state, post.send, receivers=names, save=saved.append)
     assert (post.sent, state.pending) == (["mail two"], ())
     assert state.reported == FULL.reported
@@ -216,7 +216,7 @@ def post_from(directory: Path, **changes: object) -> Sender:
 MESSAGE = Message(id="0123", subject="slower", text="it is\n", data={})
 
 
-def test_a_receiver_that_never_comes_to_an_end_is_given_up(tmp_path: Path) -> None:
+def test_a_receiver_that_never_ends_has_a_timeout(tmp_path: Path) -> None:
     post = post_from(tmp_path, seconds=0.3)
     with dripping_server() as address, pytest.raises(NoticeFailed, match=r"within 0\.3 s"):
         post.send(MESSAGE, f"webhook {address}")
@@ -259,7 +259,7 @@ def test_of_a_branch_that_was_rewritten_what_it_still_has_is_known() -> None:
 
 
 def test_a_removed_receiver_gets_no_message() -> None:
-    post = FakePost()
+    post = FakeReceivers()
     state = deliver(FULL, post.send, receivers=(), save=lambda _: None)
     assert (post.sent, state.pending) == ([], ())
 
@@ -409,8 +409,8 @@ def test_a_reference_of_no_use_gives_way_to_the_next_revision(tmp_path: Path, fa
 
 
 def test_each_change_of_a_search_has_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class FoundTwo(Find):
-        """Says of what is found that one more revision did as much."""
+    class TwoRevisions(Find):
+        """A search whose answer has one more revision with the same change."""
 
         def events(self) -> Generator[Event, None, FindAnswer | FindTable]:
             found = yield from super().events()
@@ -419,7 +419,7 @@ def test_each_change_of_a_search_has_a_message(tmp_path: Path, monkeypatch: pyte
             two = (replace(change, positions=(0,)), change)
             return replace(found, answer=replace(found.answer, verdict=Found.SEVERAL, changes=two))
 
-    monkeypatch.setattr("perftrail.verbs.watch.watch.Find", FoundTwo)
+    monkeypatch.setattr("perftrail.verbs.watch.watch.Find", TwoRevisions)
     branch = Branch(tmp_path, 1.0, 1.0, 1.5)
     branch.look(upto=1)
     branch.look()

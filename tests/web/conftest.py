@@ -1,4 +1,4 @@
-"""The studies that the dashboard's tests look at, made once, and a browser's end of it without a network."""
+"""The studies of the dashboard's tests, made once, and a client without a network."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ PATIENCE_SECONDS = 60.0
 
 
 class Client(TestClient):
-    """A browser that waits for pages which come by themselves."""
+    """A client that waits for pages which reload themselves."""
 
     @property
     def guard(self) -> Guard:
-        """What stands before the pages."""
+        """The access control of the pages."""
         assert isinstance(self.app, Guard)
         return self.app
 
     def page(self, path: str, status: int = 200) -> httpx.Response:
-        """Get a page, once its study was read."""
+        """Get a page, after its study was read."""
         until = time.monotonic() + PATIENCE_SECONDS
         while True:
             response = self.get(path)
@@ -49,7 +49,7 @@ class Client(TestClient):
 def served(
     root: Path, access: Access | None = None, *, address: str = "127.0.0.1", base: str = HERE
 ) -> Iterator[Client]:
-    """Serve the studies below a directory, to one who comes from an address."""
+    """Serve the studies below a directory to a client with an address."""
     with served_studies(find_studies(str(root)), store=None) as found:
         app = make_app(found, access or Access())
         with Client(app, base_url=base, client=(address, 5000), follow_redirects=False) as client:
@@ -63,7 +63,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Hostile:
 
 @pytest.fixture(scope="module")
 def client(hostile: Hostile) -> Iterator[Client]:
-    """A browser of everything, which is read already."""
+    """A client of all studies, which have been read."""
     with served(hostile.root) as client:
         for name in ("alpha", "beta"):
             client.page(f"/s/{name}")
@@ -72,6 +72,6 @@ def client(hostile: Hostile) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def guarded(hostile: Hostile) -> Iterator[Client]:
-    """The same behind tokens, with nobody logged in."""
+    """The same with tokens, before a login."""
     with served(hostile.root, Access(tokens=Tokens({WRITE: "write", READ: "read"}))) as client:
         yield client

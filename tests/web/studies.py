@@ -1,4 +1,4 @@
-"""Studies for the dashboard's tests: real repositories with full stores, every text in them as hostile as it can be."""
+"""Studies for the dashboard's tests: real repositories with full stores, with hostile text in every field."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perftrail.store.sql import SqlStore
 
 SCRIPT = "<script>alert('in')</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}"
-"""What every field holds that a repository, a benchmark or a person may fill."""
+"""The text of every field that a repository, a benchmark or a person may fill."""
 
 SECRET = "what lies outside the results"
 REVISIONS = 60
@@ -32,7 +32,7 @@ REVISIONS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Hostile:
-    """A directory with two studies, and where in the first one things are."""
+    """A directory with two studies, and ids of the first one's content."""
 
     root: Path
     study: str
@@ -45,7 +45,7 @@ class Hostile:
 
 
 def make_studies(root: Path) -> Hostile:
-    """Make both: `alpha` was searched, and everything in it is hostile; `beta` was only run."""
+    """Make both: `alpha` was searched, and all its texts are hostile; `beta` was only run."""
     for name, size in (
         ("alpha", Size(revisions=REVISIONS, benchmarks=2, invocations=5, more=1)),
         ("beta", Size(revisions=12, benchmarks=1, invocations=8)),
@@ -57,7 +57,7 @@ def make_studies(root: Path) -> Hostile:
 
 
 def start_again(study: Study) -> None:
-    """Keep one more start of a study."""
+    """Store one more start of a study."""
     with open_store(str(results_directory(study, None) / DATABASE), access="write") as store:
         key = InvocationKey(
             runnable=store.runnables()[0].key, machine=read_machine().id, phase="sample", ordinal=77
@@ -66,7 +66,7 @@ def start_again(study: Study) -> None:
 
 
 def more_steps(directory: Path, count: int) -> None:
-    """Keep a search of so many steps, which has not ended."""
+    """Store a search of so many steps, which has not ended."""
     study = studyfile.load(str(directory / "perftrail.toml"))
     with open_view(study, store=None) as view:
         revisions = view.source.history()
@@ -137,7 +137,7 @@ def _poison(root: Path, file: Path) -> Hostile:
 def _starts(
     store: SqlStore, runnable: str, machines: tuple[str, str], *, log: Path, results: Path, root: Path
 ) -> None:
-    """Keep starts whose every text is hostile, and whose logs are said to lie where they must not be read."""
+    """Store starts in which every text is hostile, and whose logs are in forbidden places."""
     machine, other = machines
     for ordinal, named in enumerate(
         (str(log), str(root / "secret.txt"), f"{results}/logs/../../../secret.txt")
@@ -164,7 +164,7 @@ def _starts(
 
 
 def _search(store: SqlStore, key: SearchRecord, revisions: tuple[Revision, ...]) -> None:
-    """Keep a search that has ended, and one that has not."""
+    """Store a search that has ended, and one that has not."""
     store.open_search(key)
     for step in _steps(revisions):
         store.add_step(key.key, key.machine, step)

@@ -1,4 +1,4 @@
-"""Who comes in: nobody without a token or a proxy's word, no longer than a visit lasts, and nobody by guessing."""
+"""Access: only with a token or a proxy's header, only during a login session, and not by guessing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVIL = "https://evil.example"
 
 
 def filled(path: str) -> str:
-    """An address of a route, whatever it is about."""
+    """An address of a route, with any values of its parameters."""
     return re.sub(r"{\w+(:\w+)?}", lambda found: "1" if found[1] == ":int" else "alpha", path)
 
 
@@ -76,7 +76,7 @@ def test_a_token_in_an_address_is_none(guarded: Client) -> None:
     assert guarded.get(f"/api/studies?token={WRITE}").status_code == 401
 
 
-def test_a_permalink_leads_to_itself_through_the_door(fresh: Client) -> None:
+def test_a_permalink_leads_to_itself_after_the_login(fresh: Client) -> None:
     path = "/s/alpha/revisions/%2312"
     for whole in (f"{path}?x=%26", "/s/alpha/history?metric=bench-00-seconds&first=3&last=9", path):
         door = fresh.get(whole).headers["location"]
@@ -87,25 +87,25 @@ def test_a_permalink_leads_to_itself_through_the_door(fresh: Client) -> None:
     assert answer.headers["location"] == f"{path}?x=%26"
 
 
-def test_a_form_of_a_visit_that_has_ended_leads_to_the_door_and_not_to_where_no_page_is(
+def test_a_form_of_an_ended_session_leads_to_the_login_page(
     fresh: Client,
 ) -> None:
     answer = fresh.post("/s/alpha/regressions/1", data={"status": "new"})
     assert (answer.status_code, answer.headers["location"]) == (303, "/login")
 
 
-def test_a_link_on_another_site_ends_no_visit(hostile: Hostile) -> None:
+def test_a_request_from_another_site_ends_no_session(hostile: Hostile) -> None:
     with served(hostile.root) as client:
         assert "samesite=lax" in client.get("/").headers["set-cookie"].lower()
-        assert "set-cookie" not in client.get("/").headers, "a visit goes on"
+        assert "set-cookie" not in client.get("/").headers, "the session continues"
 
 
 @pytest.mark.parametrize("onward", ["//evil.example", EVIL, "/\\evil.example", "javascript:alert(1)"])
-def test_the_way_in_leads_nowhere_else(fresh: Client, onward: str) -> None:
+def test_the_login_redirects_to_no_other_site(fresh: Client, onward: str) -> None:
     assert enter(fresh, READ, onward).headers["location"] == "/"
 
 
-def test_whoever_leaves_is_out(fresh: Client) -> None:
+def test_a_logout_ends_the_session(fresh: Client) -> None:
     enter(fresh, READ)
     old = fresh.cookies[COOKIE]
     page = fresh.page("/s/alpha")
@@ -154,7 +154,7 @@ def test_a_header_that_no_proxy_of_the_server_sent_gives_no_more_attempts(fresh:
         assert enter(fresh, f"{number:024}").status_code == (403 if number < 5 else 429)
 
 
-def test_a_stranger_behind_the_proxy_locks_nobody_else_out(proxied: Client) -> None:
+def test_failed_logins_behind_a_proxy_lock_out_no_other_client(proxied: Client) -> None:
     fresh = proxied
     for _ in range(20):  # without a valid form, nothing counts as an attempt
         assert fresh.post("/login", data={"form_token": "none", "token": "x" * 24}).status_code == 403
@@ -196,7 +196,7 @@ def test_a_cookie_is_read_in_linear_time_and_only_in_its_form(fresh: Client) -> 
         assert (answer.status_code == 303) is known, header[:40]
 
 
-def test_who_is_known_is_not_held_up_by_others_behind_the_same_proxy(fresh: Client) -> None:
+def test_a_logged_in_user_is_not_limited_by_others_behind_the_same_proxy(fresh: Client) -> None:
     enter(fresh, READ)
     fresh.guard.rate_limit = RateLimit(burst=3.0, each_second=1e-6)
     stranger = {"Cookie": f"{COOKIE}=nobody"}
@@ -204,7 +204,7 @@ def test_who_is_known_is_not_held_up_by_others_behind_the_same_proxy(fresh: Clie
     assert fresh.get("/login").status_code == 200
 
 
-def test_a_proxys_header_is_believed_from_the_proxy_alone(hostile: Hostile) -> None:
+def test_a_proxys_header_is_accepted_from_the_proxy_alone(hostile: Hostile) -> None:
     access = Access(header="X-User", proxies=frozenset({"10.0.0.1"}), writers=frozenset({"ann"}))
     with served(hostile.root, access, address="10.0.0.9") as stranger:
         assert stranger.get("/s/alpha", headers={"X-User": "ann"}).status_code == 401

@@ -1,4 +1,4 @@
-"""The API gives what its document says, and the document says everything that there is."""
+"""The API satisfies its document, and the document describes every route."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def document(client: Client) -> dict[str, Any]:
 
 
 def addresses(hostile: Hostile) -> dict[str, str]:
-    """An address of each operation that only reads."""
+    """The address of each operation that only reads."""
     study = "/api/studies/alpha"
     return {
         "/api/openapi.json": "/api/openapi.json",
@@ -93,7 +93,7 @@ def test_a_null_character_is_refused_in_the_documented_form(
             assert "400" in operation["responses"], path
 
 
-def test_a_note_is_kept_and_told(client: Client, document: dict[str, Any]) -> None:
+def test_a_note_is_stored_and_returned(client: Client, document: dict[str, Any]) -> None:
     key = client.page("/api/studies/alpha/regressions").json()[-1]["id"]
     address = f"/api/studies/alpha/regressions/{key}/notes"
     answer = client.post(address, json={"status": "fixed", "text": "since the table"})

@@ -1,4 +1,4 @@
-"""Every page in a real browser: drawn without a complaint, read with keys and on a phone; live while a run runs."""
+"""Every page in a real browser: without errors, usable by keyboard and on a phone, and live during a run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ sleep 0.15
 n=$(od -An -N1 -tu1 /dev/urandom)
 echo "took $(($1 + ${{LONGER:-0}})).$((100 + n % 10))"
 """
-"""Its eighth start waits until the test says `go`."""
+"""The eighth start waits until the test writes `go`."""
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +65,13 @@ def address(hostile: Hostile) -> Iterator[str]:
 
 
 def read(page: Page, address: str) -> None:
-    """Open a page, once its study was read."""
+    """Open a page, after its study was read."""
     page.goto(address, wait_until="domcontentloaded")
     page.wait_for_selector("h1:not(:has-text('Reading'))")
 
 
 def until(page: Page, expression: str) -> str:
-    """Wait until something is so, and give it: the page's policy forbids the waiting that Playwright has."""
+    """Poll until a condition holds, and return its value: the page's policy forbids Playwright's own waiting."""
     over = time.monotonic() + TIMEOUT_MS / 1e3
     while not (found := page.evaluate(expression)):
         assert time.monotonic() < over, expression
@@ -111,7 +111,7 @@ def test_every_page_is_drawn_and_runs_nothing_else(
             assert back == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 29)")
 
 
-def test_a_history_is_looked_at_closely_and_its_address_stays(address: str, browser: Browser) -> None:
+def test_a_history_can_be_zoomed_and_its_address_is_permanent(address: str, browser: Browser) -> None:
     with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/history")
         page.wait_for_selector("svg.marks path")
@@ -156,7 +156,7 @@ def test_pages_are_read_with_the_keyboard(address: str, browser: Browser) -> Non
         assert {"A", "SUMMARY"} <= reached
 
 
-def test_a_person_says_what_becomes_of_a_regression(address: str, browser: Browser) -> None:
+def test_a_person_sets_the_status_of_a_regression(address: str, browser: Browser) -> None:
     with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/beta/regressions")
         article = page.locator("article").first
@@ -179,7 +179,7 @@ def test_pages_say_the_same_without_a_script(hostile: Hostile, address: str, bro
         assert page.locator("tbody tr").count() > 30
 
 
-def test_a_link_elsewhere_ends_no_visit(address: str, browser: Browser) -> None:
+def test_a_link_from_another_site_ends_no_session(address: str, browser: Browser) -> None:
     with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/beta/regressions")
         [before] = page.context.cookies()
@@ -190,7 +190,7 @@ def test_a_link_elsewhere_ends_no_visit(address: str, browser: Browser) -> None:
         assert after["value"] == before["value"]
 
 
-def test_a_page_that_nobody_looks_at_lets_go_of_its_connection(address: str, browser: Browser) -> None:
+def test_a_hidden_page_closes_its_connection(address: str, browser: Browser) -> None:
     with open_page(browser, address, *LOCAL) as page:
         with page.expect_response("**/events"):
             read(page, f"{address}/s/beta")
@@ -202,7 +202,7 @@ def test_a_page_that_nobody_looks_at_lets_go_of_its_connection(address: str, bro
 
 
 def observe(page: Page, *, away: bool) -> None:
-    """Look at another page, or at this one again."""
+    """Show another page in the front, or this one again."""
     page.evaluate(
         """hidden => {
             Object.defineProperty(document, "hidden", { value: hidden, configurable: true });

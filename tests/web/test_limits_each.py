@@ -1,4 +1,4 @@
-"""One client cannot use up what the dashboard offers to all."""
+"""Limits for each client: one cannot block the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every page says what the store holds, without a script; every address stays."""
+"""Every page shows the content of the store without a script, and addresses are permanent."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_charts_are_given_to_the_script(client: Client) -> None:
         assert data["looks"]["dark"] != data["looks"]["light"]
 
 
-def test_a_history_is_looked_at_from_all_of_it_to_one_revision(client: Client) -> None:
+def test_a_history_can_be_zoomed_from_all_of_it_to_one_revision(client: Client) -> None:
     whole = client.page("/s/alpha/history").text
     assert f"{REVISIONS + 1} of {REVISIONS + 1} revisions" in whole
     assert "<h2>Changes</h2>" in whole
@@ -80,7 +80,7 @@ def test_a_history_is_looked_at_from_all_of_it_to_one_revision(client: Client) -
 
 
 @pytest.mark.parametrize("requested", ["first=-1", "first=x", "last=1e9", "first=" + "9" * 30, "metric=none"])
-def test_a_part_that_makes_no_sense_is_refused_and_no_error_of_ours(client: Client, requested: str) -> None:
+def test_an_invalid_part_is_refused_without_a_server_error(client: Client, requested: str) -> None:
     assert client.get(f"/s/alpha/history?{requested}").status_code in (400, 404)
 
 
@@ -189,7 +189,7 @@ def test_regressions_come_newest_first_and_people_say_what_becomes_of_them(clien
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/s/none", "/s/alpha/revisions/none", "/s/alpha/samples/none"])
-def test_what_there_is_not_is_said_in_a_page(client: Client, path: str) -> None:
+def test_a_missing_page_has_a_page_that_reports_it(client: Client, path: str) -> None:
     client.page("/s/alpha")
     answer = client.get(path)
     assert answer.status_code == 404

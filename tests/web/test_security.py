@@ -1,4 +1,4 @@
-"""Nothing is let through: no other site's form, no script, no path, nothing odd or too large."""
+"""Refused requests: forms of other sites, scripts, paths, and odd or too large input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVIL = "https://evil.example"
 
 
 def addresses(hostile: Hostile) -> list[str]:
-    """An address of each page that is only looked at."""
+    """The address of each page that only reads."""
     study, revision = "/s/alpha", hostile.revisions[3].id
     return [
         "/",
@@ -58,13 +58,13 @@ def test_another_sites_form_is_refused(client: Client, headers: dict[str, str]) 
 
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "\u00fc"])
-def test_a_form_without_its_visits_token_is_refused(client: Client, token: str) -> None:
+def test_a_form_without_its_sessions_token_is_refused(client: Client, token: str) -> None:
     key = WORSE.findall(client.page("/s/alpha/regressions").text)[0]
     form = {"form_token": token, "status": "fixed"}
     assert client.post(f"/s/alpha/regressions/{key}", data=form).status_code == 403
 
 
-def test_a_form_of_another_visit_is_refused(client: Client) -> None:
+def test_a_form_of_another_session_is_refused(client: Client) -> None:
     page = client.page("/s/alpha/regressions")
     form = {"form_token": form_token(page.text), "status": "fixed"}
     other = {"Cookie": f"{COOKIE}=somebody-else"}
@@ -75,7 +75,7 @@ def test_a_form_of_another_visit_is_refused(client: Client) -> None:
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
 )
-def test_what_a_form_can_send_is_nothing_to_the_api(client: Client, kind: str) -> None:
+def test_the_api_refuses_requests_that_a_form_can_send(client: Client, kind: str) -> None:
     key = WORSE.findall(client.page("/s/alpha/regressions").text)[0]
     answer = client.post(
         f"/api/studies/alpha/regressions/{key}/notes",
@@ -88,7 +88,7 @@ def test_what_a_form_can_send_is_nothing_to_the_api(client: Client, kind: str) -
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.evil.example:80", "[::1"]
 )
-def test_a_name_that_others_bent_to_here_is_refused(client: Client, host: str) -> None:
+def test_a_host_name_of_another_site_is_refused(client: Client, host: str) -> None:
     assert client.get("/", headers={"Host": host}).status_code == 421
 
 
@@ -97,7 +97,7 @@ def test_own_names_and_numbers_are_known(client: Client, host: str) -> None:
     assert client.get("/", headers={"Host": host}).status_code == 200
 
 
-def test_every_answer_keeps_browsers_strict(client: Client, guarded: Client, hostile: Hostile) -> None:
+def test_every_answer_has_strict_security_headers(client: Client, guarded: Client, hostile: Hostile) -> None:
     answers = [client.page(path) for path in addresses(hostile)]
     answers += [client.get("/none"), client.get("/", headers={"Host": EVIL}), guarded.get("/s/alpha")]
     answers += [client.get("/static/app.css"), client.get("/api/studies"), guarded.get("/api/studies")]
@@ -114,7 +114,7 @@ def test_every_answer_keeps_browsers_strict(client: Client, guarded: Client, hos
 # Scripts
 
 
-def test_no_script_gets_through_any_field(client: Client, hostile: Hostile) -> None:
+def test_no_field_can_inject_a_script(client: Client, hostile: Hostile) -> None:
     page = client.page("/s/alpha/regressions")
     key = WORSE.findall(page.text)[0]
     form = {"form_token": form_token(page.text), "status": "new", "text": SCRIPT, "author": SCRIPT[:80]}
@@ -131,7 +131,7 @@ def test_no_script_gets_through_any_field(client: Client, hostile: Hostile) -> N
 
 
 class Tags(HTMLParser):
-    """Which tags and attributes a page has, as a browser reads it."""
+    """The tags and attributes of a page, as a browser reads them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -199,7 +199,7 @@ def test_no_address_leads_to_a_file(client: Client, path: str) -> None:
 # Odd
 
 LONG = "9" * 5000
-"""A number of which Python makes none."""
+"""A number with more digits than Python converts."""
 
 
 @pytest.mark.parametrize(
@@ -215,13 +215,13 @@ LONG = "9" * 5000
         "/s/alpha/searches?search=%E2%80%AE",
     ],
 )
-def test_what_is_odd_is_not_there_and_no_error_of_ours(client: Client, path: str) -> None:
+def test_odd_addresses_are_not_found_without_a_server_error(client: Client, path: str) -> None:
     client.page("/s/alpha")
     assert client.get(path).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/s/alpha/samples/%00", "/s/alpha/compare?a=%00", "/static/%00app.css"])
-def test_a_letter_that_no_database_knows_is_refused(client: Client, path: str) -> None:
+def test_a_character_that_no_database_stores_is_refused(client: Client, path: str) -> None:
     assert client.get(path).status_code == 400
 
 
@@ -230,7 +230,7 @@ def test_a_length_of_which_no_number_is_made_is_too_large(client: Client) -> Non
     assert answer.status_code == 413
 
 
-def test_letters_that_are_half_of_one_are_kept_as_text(client: Client) -> None:
+def test_surrogates_are_stored_as_text(client: Client) -> None:
     key = client.page("/api/studies/alpha/regressions").json()[0]["id"]
     answer = client.post(
         f"/api/studies/alpha/regressions/{key}/notes",
@@ -244,7 +244,7 @@ def test_letters_that_are_half_of_one_are_kept_as_text(client: Client) -> None:
 # Too much
 
 
-def test_what_is_too_large_is_not_taken(client: Client) -> None:
+def test_input_that_is_too_large_is_refused(client: Client) -> None:
     key = WORSE.findall(client.page("/s/alpha/regressions").text)[0]
     large = b"text=" + b"x" * BODY_BYTES
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -253,7 +253,7 @@ def test_what_is_too_large_is_not_taken(client: Client) -> None:
     assert client.post(f"/s/alpha/regressions/{key}", content=pieces, headers=kind).status_code == 413
 
 
-def test_a_long_note_is_not_kept(client: Client) -> None:
+def test_a_long_note_is_refused(client: Client) -> None:
     page = client.page("/s/alpha/regressions")
     key = WORSE.findall(page.text)[0]
     form = {"form_token": form_token(page.text), "status": "new", "text": "x" * 2001}
@@ -261,14 +261,14 @@ def test_a_long_note_is_not_kept(client: Client) -> None:
     assert client.get(f"/s/alpha/compare?a={'x' * 300}").status_code == 400
 
 
-def test_clients_that_ask_too_often_must_wait(hostile: Hostile) -> None:
+def test_clients_with_too_many_requests_must_wait(hostile: Hostile) -> None:
     with served(hostile.root) as client:
         client.guard.rate_limit = RateLimit(burst=5.0, each_second=0.01)
         codes = [client.get("/static/app.css").status_code for _ in range(8)]
     assert codes == [200] * 5 + [429] * 3
 
 
-def test_a_bucket_fills_again_and_no_crowd_is_remembered() -> None:
+def test_a_rate_limit_recovers_and_the_number_of_stored_clients_is_limited() -> None:
     rate_limit = RateLimit(burst=1.0, each_second=1.0)
     assert [rate_limit.allows("one"), rate_limit.allows("one")] == [True, False]
     while not rate_limit.allows("one"):

@@ -1,4 +1,4 @@
-"""The server itself, over real connections: it starts as asked, and a few slow clients hold nobody up."""
+"""The server over real connections: its options, and slow clients that delay no others."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tests.web.studies import Hostile
 from tests.web.test_pages import form_token
 
 
-class Hasty(TimeLimitedProtocol):
-    """As impatient as a test."""
+class ShortTimeouts(TimeLimitedProtocol):
+    """A server with short timeouts."""
 
     seconds = 2.0
     sending_seconds = 2.0
@@ -49,7 +49,7 @@ class Listening:
 def listening(root: Path, access: Access | None = None) -> Iterator[Listening]:
     known = access or Access()
     with bind("127.0.0.1", 0, known) as bound, served_studies(find_studies(str(root)), store=None) as found:
-        server = make_server(make_app(found, known), protocol=Hasty)
+        server = make_server(make_app(found, known), protocol=ShortTimeouts)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
         try:
@@ -73,7 +73,7 @@ def port(here: Listening) -> int:
 
 
 def until(expected: Callable[[], bool]) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     over = time.monotonic() + 20.0
     while not expected():
         assert time.monotonic() < over
@@ -81,7 +81,7 @@ def until(expected: Callable[[], bool]) -> None:
 
 
 def until_closed(connection: socket.socket, *, dribble: bytes = b"") -> float:
-    """How long a connection is kept while a byte comes now and then."""
+    """Return how long a connection is kept that sends a byte from time to time."""
     began = time.monotonic()
     connection.settimeout(0.05)
     while time.monotonic() - began < 15.0:
@@ -106,7 +106,7 @@ def until_closed(connection: socket.socket, *, dribble: bytes = b"") -> float:
     ],
     ids=["silent", "dribbles its headers", "dribbles its body"],
 )
-def test_a_slow_client_is_given_up(port: int, first: bytes, dribble: bytes) -> None:
+def test_a_slow_client_is_disconnected(port: int, first: bytes, dribble: bytes) -> None:
     with socket.create_connection(("127.0.0.1", port)) as slow:
         slow.sendall(first)
         assert until_closed(slow, dribble=dribble) < 10.0
@@ -139,7 +139,7 @@ def test_clients_that_read_no_answer_occupy_no_connection(here: Listening) -> No
             each.close()
 
 
-def test_a_browser_that_goes_leaves_no_work_behind(here: Listening) -> None:
+def test_work_ends_when_the_browser_disconnects(here: Listening) -> None:
     served_study = here.served_studies["alpha"]
     address = f"http://127.0.0.1:{here.port}/s/alpha"
     until(lambda: "refresh" not in httpx.get(address).headers)
@@ -155,12 +155,12 @@ def test_a_browser_that_goes_leaves_no_work_behind(here: Listening) -> None:
     until(lambda: served_study.watchers == 0 and served_study._check_task is None)
 
 
-def test_who_asks_only_for_the_head_of_what_has_no_end_is_answered(port: int) -> None:
+def test_a_head_request_for_an_endless_stream_is_answered(port: int) -> None:
     answer = httpx.head(f"http://127.0.0.1:{port}/s/alpha/events")
     assert answer.headers["content-type"].startswith("text/event-stream")
 
 
-def test_a_stream_ends_with_the_visit_that_began_it(
+def test_a_stream_ends_with_the_session_that_began_it(
     hostile: Hostile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("perftrail.web.studies.HEARTBEAT_SECONDS", 0.1)

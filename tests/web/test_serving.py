@@ -1,4 +1,4 @@
-"""What the pages tell, worked out: many points stand together and hide nothing; what is left is told honestly."""
+"""The values on pages: aggregated points keep their extremes, and the remaining work is estimated."""
 
 from __future__ import annotations
 

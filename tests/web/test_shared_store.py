@@ -1,4 +1,4 @@
-"""The same pages over a store that a server keeps, and a note that goes into it."""
+"""The same pages over a store in a server's database, and a note that is stored there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a study's newest snapshot takes the place of the one before it, while others ask."""
+"""A study's newest snapshot replaces the previous one, also during requests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def newest(served_study: ServedStudy, known: StoreProgress | None) -> Snap
             await asyncio.sleep(0.02)
 
 
-def test_what_is_new_is_shown_and_the_picture_before_it_is_gone_without_the_collector(
+def test_a_new_snapshot_replaces_the_previous_one_which_is_freed_at_once(
     hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "SHORTEST_PAUSE_SECONDS", 0.0)

@@ -1,4 +1,4 @@
-"""What a worker makes for a study, and that it does not go on saying that it uses it."""
+"""Builds of a worker for a study are marked as in use only while they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a study lies on a worker's machine, and what it says it lacks there."""
+"""The directory of a study on a worker's machine, and its list of missing files."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_links_and_modes_arrive_as_they_were_and_what_is_named_is_left_out(tmp_p
     assert not (there / "inside" / ".git").exists()
 
 
-def test_a_copy_of_the_results_is_not_taken_for_them(tmp_path: Path) -> None:
+def test_a_copy_of_the_results_is_recognised(tmp_path: Path) -> None:
     remote_study = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"))
     root, copy = Path(remote_study.root), tmp_path / "another machine"
     token = token_of(root)

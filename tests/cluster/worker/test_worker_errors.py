@@ -1,4 +1,4 @@
-"""What a worker says when it cannot work: in words that travel, with the machine they are about."""
+"""Errors of a worker: they can be sent over the network and name the machine."""
 
 from __future__ import annotations
 

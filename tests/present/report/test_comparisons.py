@@ -1,4 +1,4 @@
-"""Subjects beside each other: what is drawn of many comparisons, in which order, and that all of them are counted."""
+"""Comparisons of subjects: which of many are drawn, in which order, and that all of them are counted."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_each_metrics_rows_are_together_and_times_come_before_memory() -> None:
     ]
 
 
-def test_what_is_asked_comes_first_whatever_it_is() -> None:
+def test_the_metric_in_question_comes_first() -> None:
     mixed = [beside("a"), beside("b", "peak_memory", in_question=True), beside("b")]
     assert metrics(in_order(mixed)) == ["b.peak_memory", "a.time", "b.time"]
 
@@ -81,13 +81,13 @@ def test_of_more_comparisons_than_are_drawn_all_are_counted_and_in_the_table() -
     assert facts["Comparisons"] == "30, of which 25 certainly differ"
 
 
-def test_where_all_are_drawn_nothing_is_said_of_how_many() -> None:
+def test_where_all_are_drawn_their_number_is_not_stated() -> None:
     section = comparison_section(NOTHING_ELSE, in_order([beside("a", ratio=1.5), beside("b")]))
     assert section is not None
     assert section.paragraphs == ()
 
 
-def test_too_few_pairs_are_said_with_what_a_verdict_needs_and_how_to_get_it() -> None:
+def test_too_few_pairs_are_reported_with_what_a_verdict_needs_and_how_to_get_it() -> None:
     """Three pairs that differ by chance cannot reach the report's error rate."""
     few = replace(beside("a"), comparison=compare([1.0, 1.1, 0.9], [1.0, 0.9, 1.1], Rule(most=20)))
     reported = difference_verdict(NOTHING_ELSE, [few], notes=()).sentence

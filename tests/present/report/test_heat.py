@@ -1,4 +1,4 @@
-"""Which rows of a map of benchmarks are drawn where there are too many."""
+"""The rows of a heat map that are drawn if there are too many."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.results.test_by_benchmark import NEW, BenchmarkRows
 
 
 def lines(count: int, *, different: int) -> list[HeatRow]:
-    """A benchmark as a whole, and so many points, of which one has changed."""
+    """The rows of a benchmark and of its points, one of which has changed."""
     found = BenchmarkRows().add("text", "same", 1.0).add("text", "other", 2.0).shifts()
     same, other = ({NEW: shift} for shift in found.by_point)
     points = [

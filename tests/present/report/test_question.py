@@ -1,4 +1,4 @@
-"""The first screen answers what the study asks: the metric that `find` names, else the derived one; and claims."""
+"""The first screen answers the study's question: the metric of `find`, else the derived one; and claims."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VARIANTS = {
 
 
 def seconds(arguments: tuple[str, ...]) -> float:
-    """The pooled variant takes half the time, but with one thread, where both are alike."""
+    """The pooled variant takes half the time, except with one thread, where both are equal."""
     _, kind, threads = arguments
     return 0.1 if threads == "1" or kind == "--plain" else 0.05
 
@@ -139,7 +139,7 @@ def test_claims_are_in_the_page_with_their_results(tmp_path: Path, band: str, ve
     assert "| more 39 | cannot be measured | lost |" in to_markdown(page), "no claim is cut off"
 
 
-def test_without_claims_nothing_is_said_of_them(tmp_path: Path) -> None:
+def test_without_claims_none_is_mentioned(tmp_path: Path) -> None:
     assert "Claims" not in to_markdown(report(tmp_path))
 
 

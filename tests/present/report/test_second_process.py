@@ -1,4 +1,4 @@
-"""A report says the same, whether a second process looks for change points and draws or not."""
+"""A report is the same with and without a second process that finds change points and draws."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REVISIONS, CULPRIT = 48, 30
 
 
 def took() -> FakeStarter:
-    """A program that takes half as long again from one revision on, and never quite the same."""
+    """A program that takes half as long again from one revision on, with noise."""
     started: list[float] = []
 
     def seconds(_: tuple[str, ...]) -> float:

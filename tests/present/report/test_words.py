@@ -1,4 +1,4 @@
-"""What a report calls revisions, rows and values: short, and inert whatever others wrote."""
+"""Names of revisions, rows and values in a report: short, and inert for hostile text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the launcher, plain and with sanitizers, and the programs that it is tried on."""
+"""Builds the launcher, plain and with sanitizers, and its test programs."""
 
 from __future__ import annotations
 

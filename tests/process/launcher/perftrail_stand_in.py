@@ -1,4 +1,4 @@
-"""A perftrail to be killed: starts a launcher, says who is who, and runs one command.
+"""A stand-in for perftrail, to be killed: starts a launcher, prints the process ids and runs one command.
 
 Usage: perftrail_stand_in.py LAUNCHER MARK PROGRAM ARGUMENT…
 """
@@ -15,13 +15,13 @@ from perftrail.process.launcher import Launcher
 
 
 def say(*words: object) -> None:
-    """Tell the test, at once."""
+    """Print a line for the test, unbuffered."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 
 
 def main() -> None:
-    """Run the command, then another one, and tell how both ended."""
+    """Run the command, then another one, and print how both ended."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it
     with Launcher(Path(sys.argv[1])) as launcher:
         can = launcher.start()

@@ -1,4 +1,4 @@
-"""Time and orphans: every descendant counts, whoever waited for it."""
+"""Time and orphans: every descendant counts, whichever process waited for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_daemonised_grandchild_that_is_waited_for_is_counted(
     assert ran.tree_ended_at - ran.started_at >= 0.200
 
 
-def test_a_grandchild_is_killed_at_the_end_when_asked(launcher: Launcher, trial: Trial) -> None:
+def test_a_grandchild_is_killed_at_the_end_on_request(launcher: Launcher, trial: Trial) -> None:
     ran = launcher.run(trial.command("daemon", 0, 1000, 0, orphans="kill"))
     assert ran.ended == Exited(code=0)
     assert ran.orphans.killed == 1
@@ -81,7 +81,7 @@ def test_orphans_that_end_early_are_reaped_while_the_program_runs(launcher: Laun
 
 
 def stolen_seconds() -> float:
-    """What a hypervisor took of all CPUs since the machine started."""
+    """CPU seconds that a hypervisor has stolen since boot."""
     words = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     return int(words[8]) / os.sysconf("SC_CLK_TCK") if len(words) > 8 else 0.0
 
@@ -92,7 +92,7 @@ def test_counters_of_the_kernel_cover_the_tree_where_there_are_any(launcher: Lau
     assert ran.ended == Exited(code=0)
     if "task_clock_ns" not in ran.counters:
         pytest.skip("perf_event_open is not permitted here")
-    # The task clock goes on while a hypervisor gives the CPU to somebody else; CPU time does not.
+    # The task clock runs while a hypervisor gives the CPU to another guest; CPU time does not.
     stolen = stolen_seconds() - before
     seconds = ran.counters["task_clock_ns"] / 1e9
     assert 0.95 * ran.cpu_seconds <= seconds <= 1.05 * ran.cpu_seconds + stolen

@@ -1,6 +1,6 @@
 """The fault campaign: every hostile program, and the launcher killed in every phase of each.
 
-Whatever happens, nothing is left running, no cgroup is left behind, and there is an outcome to record.
+In each case no process and no cgroup is left, and there is an outcome to record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True)
 class Fault:
-    """A hostile program: what it is started as, how long until it is at its worst, and how it must end."""
+    """A hostile program: its command, the seconds until its largest effect, and the expected ending."""
 
     name: str
     program: str
@@ -77,7 +77,7 @@ FAULTS = (
 )
 
 PHASES = (0.0, 0.0005, 0.002, None)
-"""Seconds after the job was sent: before the start, in it, just after it; None is when it is at its worst."""
+"""Seconds after the job was sent: before, during and just after the start; None is the time of the largest effect."""
 
 
 def command_of(fault: Fault, trial: Trial) -> Command:

@@ -1,4 +1,4 @@
-"""The Python side: where the launcher is, when it starts, how it is closed."""
+"""The launcher's client in Python: finding, starting and closing the launcher."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_threads_wait_for_each_other(launcher: Launcher, trial: Trial) -> None:
         {"environment": {"": ""}},
     ],
 )
-def test_a_command_that_makes_no_sense_cannot_be_made(wrong: dict[str, object]) -> None:
+def test_an_invalid_command_is_refused_when_it_is_made(wrong: dict[str, object]) -> None:
     good: dict[str, object] = {"arguments": ("true",), "environment": {}, "directory": "/"}
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Command(**{**good, **wrong})  # type: ignore[arg-type] # the point is that it is wrong

@@ -1,4 +1,4 @@
-"""When perftrail dies, whatever it started is gone within two seconds, however it died."""
+"""All processes that perftrail started end within two seconds of its death, however it died."""
 
 from __future__ import annotations
 

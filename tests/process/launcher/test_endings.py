@@ -1,4 +1,4 @@
-"""How a process ended is told apart, whatever it did."""
+"""Each way in which a process can end is distinguished."""
 
 from __future__ import annotations
 
@@ -206,13 +206,13 @@ def test_a_process_is_bound_to_the_cpus_asked_for_and_to_no_others(launcher: Lau
     assert seen[1] not in (seen[0], seen[2]) or len(everything) == 1
 
 
-def test_a_cpu_that_is_not_there_is_no_crash(launcher: Launcher, trial: Trial) -> None:
+def test_a_missing_cpu_is_no_crash(launcher: Launcher, trial: Trial) -> None:
     ended = launcher.run(trial.command("/bin/true", cpus=(1000,))).ended
     assert isinstance(ended, NotStarted)
     assert ended.stage == "cpus"
 
 
-def test_addresses_are_random_only_when_asked(launcher: Launcher, trial: Trial) -> None:
+def test_addresses_are_random_only_on_request(launcher: Launcher, trial: Trial) -> None:
     def stacks(*, aslr: bool) -> set[str]:
         output = trial.directory / "maps"
         found = set()

@@ -127,7 +127,7 @@ SLEEP = "id=1\targ=/bin/sh\targ=-c\targ=setsid sleep 60 & sleep 60\ttimeout_ns=2
 """A child in its own session does not end with its parent's process group."""
 
 
-def test_nothing_fails_unless_asked(failing: FailingLauncher) -> None:
+def test_nothing_fails_by_default(failing: FailingLauncher) -> None:
     assert failing.serve(TRUE, fail="").result["ended"] == {"how": "exited", "code": 0}
 
 
@@ -283,7 +283,7 @@ def test_output_that_cannot_be_cut_is_not_reported_as_cut(
         ("id=1\targ=true\tprogram=/bin/true\tenv=NAME", "env: must be NAME=VALUE"),
     ],
 )
-def test_a_line_that_makes_no_sense_is_refused(failing: FailingLauncher, line: str, message: str) -> None:
+def test_an_invalid_line_is_refused(failing: FailingLauncher, line: str, message: str) -> None:
     assert failing.serve(line, fail="").events[1]["message"] == message
 
 

@@ -1,4 +1,4 @@
-"""What the build promises about its executables, read from them."""
+"""Hardening options of the build, read from its executables."""
 
 from __future__ import annotations
 

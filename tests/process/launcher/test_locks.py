@@ -1,4 +1,4 @@
-"""Locks and waits are counted by a preloaded object, whatever ends the program."""
+"""Locks and waits are counted by a preloaded object, however the program ends."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_a_static_program_has_no_count_rather_than_zero(launcher: Launcher, tria
     assert launcher.run(trial.command("exit_at_once", lock_counter="preload")).locks is None
 
 
-def test_nothing_is_counted_unless_asked_for(launcher: Launcher, trial: Trial) -> None:
+def test_nothing_is_counted_by_default(launcher: Launcher, trial: Trial) -> None:
     assert launcher.run(trial.command("lock_work", 1, 5, "own", "return")).locks is None
 
 

@@ -1,4 +1,4 @@
-"""Memory metrics: no floor but the launcher's own few pages, and sums over the tree."""
+"""Memory metrics: the launcher adds only a few pages, and the process tree is summed."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_printed_files_are_distinguished_from_the_programs_own_memory(
     assert 19 * MIB <= ran.tree_memory.file_bytes_at_end <= ran.tree_memory.bytes
 
 
-def test_no_tree_metric_where_none_was_asked_for(launcher: Launcher, trial: Trial) -> None:
+def test_no_tree_metric_without_a_request(launcher: Launcher, trial: Trial) -> None:
     ran = launcher.run(trial.command("hold_memory", 1, 10, 50, tree_memory="off"))
     assert ran.tree_memory is None
     assert ran.tree_cpu is None

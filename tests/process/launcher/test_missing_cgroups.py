@@ -1,4 +1,4 @@
-"""Machines that have less than this one: no cgroup 2, or no cgroup at all."""
+"""Machines without cgroup 2, or without any cgroup."""
 
 from __future__ import annotations
 

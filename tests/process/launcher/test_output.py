@@ -1,4 +1,4 @@
-"""What a program prints is kept up to a cap, and can never fill the disk."""
+"""Output of a program is stored up to a limit, so it cannot fill the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The launcher's lines: exact bytes in, one line of JSON out, whatever comes."""
+"""The launcher's protocol: any bytes in, one line of JSON out."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ WORDS = [*KEYS.encode().split(), *VALUES.encode().split(), b"\t", b"\t\t", b"9" 
 
 
 def random_line(rng: random.Random) -> bytes:
-    """Mostly nonsense made of real words. No program can be named but one below /nowhere."""
+    """Random keywords, mostly invalid. The only programs that it can name are below /nowhere."""
     parts = rng.choices(WORDS, k=rng.randrange(12))
     if rng.random() < 0.3:
         parts.insert(rng.randrange(len(parts) + 1), rng.randbytes(rng.randrange(40)))

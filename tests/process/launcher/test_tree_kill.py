@@ -1,4 +1,4 @@
-"""Nothing that was started outlives its invocation, however it hides."""
+"""No process outlives its invocation, however it detaches."""
 
 from __future__ import annotations
 

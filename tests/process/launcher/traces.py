@@ -1,4 +1,4 @@
-"""Commands over the test programs, and the traces by which their processes are found again."""
+"""Commands of the test programs, and marks by which their processes are found."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PROMISED_SECONDS = 2.0
-"""Within which nothing may be left of a perftrail that died."""
+"""Seconds within which all processes of a killed perftrail must end."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Trial:
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
-    """Ask again and again until it is true or the time is over."""
+    """Poll a condition until it is true or the time is over."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

@@ -1,4 +1,4 @@
-"""A process that takes a whole CPU, for a while and never for ever."""
+"""A process that uses a whole CPU for a limited time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 LOOP = "ulimit -t 3; while :; do :; done"
-"""The kernel itself ends it after three seconds of CPU time, whatever becomes of the test."""
+"""The kernel ends it after three seconds of CPU time, even if the test is killed."""
 
 
 @dataclass(frozen=True)
@@ -17,13 +17,13 @@ class Hog:
     pid: int
 
     def cpu_seconds(self) -> float:
-        """What it has used so far, exactly."""
+        """Return its exact CPU seconds so far."""
         return time.clock_gettime((~self.pid << 3) | 2)
 
 
 @contextmanager
 def hog() -> Iterator[Hog]:
-    """Start one, and end it; inside, it has begun to use CPU time."""
+    """Run one for the context, which begins once it has used CPU time."""
     process = subprocess.Popen(["/bin/sh", "-c", LOOP], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         found = Hog(process.pid)

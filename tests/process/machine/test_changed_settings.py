@@ -1,4 +1,4 @@
-"""Settings are write_files back, whoever dies."""
+"""Changed settings are restored, whichever process is killed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def eventually_says(knobs: tuple[Change, ...], wanted: list[str]) -> None:
 
 
 def start_holder(knobs: tuple[Change, ...], record: Path) -> tuple[subprocess.Popen[str], int]:
-    """Start a process that holds settings: it and its guard's id."""
+    """Start a process that holds settings; return it and its guard's process id."""
     serialised = json.dumps([asdict(change) for change in knobs])
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, serialised, str(record)],
@@ -99,7 +99,7 @@ def test_when_one_cannot_be_changed_none_is(knobs: tuple[Change, ...], record: P
     assert says(knobs) == ["powersave", "0"]
 
 
-def test_what_somebody_else_set_meanwhile_stays(knobs: tuple[Change, ...], record: Path) -> None:
+def test_a_setting_that_another_process_changed_stays(knobs: tuple[Change, ...], record: Path) -> None:
     with ChangedSettings(knobs, record=record):
         Path(knobs[0].file).write_text("schedutil")
     assert says(knobs) == ["schedutil", "0"]
@@ -115,7 +115,7 @@ def test_the_guard_puts_back_what_a_killed_perftrail_had_changed(
     end(holder)
 
 
-def test_the_guard_stays_when_asked_to_go(knobs: tuple[Change, ...], record: Path) -> None:
+def test_the_guard_ignores_a_request_to_end(knobs: tuple[Change, ...], record: Path) -> None:
     holder, guard = start_holder(knobs, record)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         os.kill(guard, number)
@@ -151,7 +151,7 @@ def test_what_is_held_by_a_living_perftrail_is_left_alone(knobs: tuple[Change, .
     assert says(knobs) == ["powersave", "0"]
 
 
-def test_a_record_that_others_could_have_written_is_not_followed(
+def test_a_record_that_other_users_could_have_written_is_ignored(
     knobs: tuple[Change, ...], record: Path
 ) -> None:
     record.parent.mkdir()
@@ -165,7 +165,7 @@ def test_a_record_that_others_could_have_written_is_not_followed(
 
 
 @pytest.mark.parametrize("text", ["", "[", '[{"file": "x"}]', "7"])
-def test_a_record_cut_short_says_nothing(record: Path, text: str) -> None:
+def test_a_truncated_record_is_ignored(record: Path, text: str) -> None:
     record.parent.mkdir()
     record.write_text(text)
     record.chmod(0o600)

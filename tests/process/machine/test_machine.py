@@ -1,4 +1,4 @@
-"""What is read of a machine, from files like those of real ones."""
+"""Facts of a machine, read from files like those of real machines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HERE = Platform(architecture="x86_64", libc="glibc 2.36")
 
 
 def make(root: Path, files: dict[str, str]) -> str:
-    """Make a directory that looks like the root of a machine."""
+    """Make a directory with the files of a machine's root."""
     usual = {
         "proc/cpuinfo": XEON,
         "proc/meminfo": "MemTotal:       24684096 kB\nMemFree:  1 kB\n",

@@ -1,4 +1,4 @@
-"""On one machine several build beside each other, and one who measures is alone."""
+"""On one machine several processes may build at once; a process that measures is alone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_measurement_waits_for_running_builds_and_is_then_alone(first: type) -
 
 
 def until_taken(lock: Path) -> None:
-    """Wait until somebody holds a lock."""
+    """Wait until a process holds a lock."""
     free = True
     while free:
         with try_exclusive_lock(lock) as free:
@@ -73,6 +73,6 @@ def test_a_build_that_comes_later_waits_until_it_was_measured(tmp_path: Path) ->
     assert order == ["measured", "built"]
 
 
-def test_machines_of_two_names_do_not_wait_for_each_other() -> None:
+def test_machines_with_two_names_do_not_wait_for_each_other() -> None:
     with measuring("one"), measuring("two"), building("three"):
         pass

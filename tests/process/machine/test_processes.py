@@ -1,4 +1,4 @@
-"""Who uses the CPUs."""
+"""The busiest processes of a machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def stat(pid: int, name: str, parent: int, user: int, system: int) -> dict[str, 
     }
 
 
-def test_the_worst_come_first_and_our_own_are_left_out(tmp_path: Path) -> None:
+def test_the_busiest_come_first_without_those_of_perftrail(tmp_path: Path) -> None:
     files = stat(10, "us", 1, 0, 0) | stat(11, "our child", 10, 0, 0) | stat(12, "our grandchild", 11, 0, 0)
     before = read_process_table(
         write_files(tmp_path, files | stat(20, "a ) b (", 1, 100, 0) | stat(21, "little", 1, 5, 0))
@@ -43,7 +43,7 @@ def test_a_process_that_ends_while_it_is_read_is_left_out(tmp_path: Path) -> Non
 
 def test_the_names_of_real_processes_are_found() -> None:
     with hog() as hogging, Watch() as looking:
-        # It is our own child: asked by somebody else, it is foreign.
+        # It is a child of this process; for another process it is foreign.
         before = read_process_table(Path("/"))
         looking.busiest(seconds=0.3)
         found = busiest(before, read_process_table(Path("/")), seconds=0.3, own=NOBODY, limit=1000)

@@ -1,4 +1,4 @@
-"""What a machine is set to, and what may be changed for a while."""
+"""Settings of a machine, and which of them can be changed temporarily."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def test_settings_are_read_where_they_are_and_left_out_where_not(tmp_path: Path)
         ({}, None),
     ],
 )
-def test_a_mouse_does_not_power_a_machine(tmp_path: Path, files: dict[str, str], power: str | None) -> None:
+def test_the_battery_of_a_mouse_is_not_that_of_the_machine(
+    tmp_path: Path, files: dict[str, str], power: str | None
+) -> None:
     write_files(tmp_path, {f"sys/class/power_supply/{name}": text for name, text in files.items()})
     assert read_settings(str(tmp_path)).get("power") == power
 

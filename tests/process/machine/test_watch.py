@@ -1,4 +1,4 @@
-"""What a watch tells of a time between two looks, from counters like those of real machines."""
+"""Load between two readings of a watch, from counters like those of real machines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_count_of_a_container_is_not_the_machine(tmp_path: Path) -> None:
         assert watched.method == "proc-stat"
 
 
-def test_what_a_short_invocation_cannot_resolve_is_not_told(tmp_path: Path) -> None:
+def test_loads_that_a_short_invocation_cannot_resolve_are_not_reported(tmp_path: Path) -> None:
     clock = ManualClock()
     with watch(tmp_path, clock) as watched:
         watched.begin()
@@ -218,6 +218,6 @@ def open_files() -> list[str]:
 
 
 def idle_seconds() -> float:
-    """What /proc/stat itself says."""
+    """Return the idle seconds of /proc/stat."""
     words = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()
     return (int(words[4]) + int(words[5])) / os.sysconf("SC_CLK_TCK")

@@ -18,7 +18,7 @@ def inside(tmp_path: Path) -> Iterator[Inside]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home directory with a secret in it, ours for the test."""
+    """A home directory with a secret in it, for the time of the test."""
     path = tmp_path / "home" / "somebody"
     path.mkdir(parents=True)
     (path / "secret").write_text("the secret")

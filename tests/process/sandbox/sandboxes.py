@@ -1,4 +1,4 @@
-"""Sandboxes with something in them, as the sandbox's tests need them."""
+"""Sandboxes of a study with files, for the sandbox's tests."""
 
 from __future__ import annotations
 

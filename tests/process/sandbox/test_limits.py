@@ -1,4 +1,4 @@
-"""What programs in a sandbox can use, and what becomes of those that want more: real ones, in real sandboxes."""
+"""Limits of programs in a sandbox, with real programs in real sandboxes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def connect(server: socket.socket) -> str:
     )
 
 
-def test_no_connection_leaves_it_and_that_is_said(inside: Inside, listener: socket.socket) -> None:
+def test_no_connection_leaves_it_and_the_refusal_is_reported(inside: Inside, listener: socket.socket) -> None:
     with listener:
         ran = inside.run(connect(listener))
         listener.settimeout(0.2)
@@ -46,7 +46,7 @@ def test_no_connection_leaves_it_and_that_is_said(inside: Inside, listener: sock
     assert ran.refused == ('the network (sandbox.network = "none")',)
 
 
-def test_a_study_that_says_why_has_the_network(tmp_path: Path, listener: socket.socket) -> None:
+def test_a_study_that_states_a_reason_has_the_network(tmp_path: Path, listener: socket.socket) -> None:
     sandbox = Sandbox(network="build", why="the test's own server")
     with listener, opened(tmp_path, sandbox) as inside:
         assert inside.run(connect(listener)).ended == Exited(code=0), inside.output
@@ -152,7 +152,7 @@ def test_too_much_memory_of_one_process_is_refused_with_or_without_control_group
     assert (ran.ended == OutOfMemory()) == bool(ran.refused)
 
 
-def test_a_program_that_kills_all_it_can_ends_itself(inside: Inside) -> None:
+def test_a_program_that_kills_every_process_ends_itself(inside: Inside) -> None:
     ran = inside.run("kill -9 -1")
     assert ran.ended == Signalled(signal=9)
     assert "its launcher" in ran.refused[0] or "perftrail's launcher" in ran.refused[0]
@@ -171,7 +171,7 @@ def test_a_program_that_stops_its_launcher_is_out_of_time(
     assert inside.run("true").ended == Exited(code=0)
 
 
-def test_metrics_are_had_by_the_same_methods_as_outside(inside: Inside) -> None:
+def test_metrics_have_the_same_methods_as_outside(inside: Inside) -> None:
     with Launcher() as outside:
         here = outside.start()
     ran = inside.run("python3 -c 'x = bytearray(50 << 20)'")
@@ -180,7 +180,7 @@ def test_metrics_are_had_by_the_same_methods_as_outside(inside: Inside) -> None:
     assert ran.max_rss_bytes > 50 * MEBIBYTE
 
 
-def test_locks_are_counted_in_there_too(inside: Inside) -> None:
+def test_locks_are_counted_in_a_sandbox(inside: Inside) -> None:
     ran = inside.run(
         "python3 -c 'import threading; threading.Thread(target=print).start()'", lock_counter="preload"
     )
@@ -204,7 +204,7 @@ def test_a_run_can_be_cancelled_from_another_thread(inside: Inside) -> None:
     ended = threading.Event()
 
     def cancel() -> None:
-        while not ended.wait(0.3):  # one that comes before the start is nobody's
+        while not ended.wait(0.3):  # a cancellation before the start has no effect
             inside.starter._starter.cancel()  # type: ignore[attr-defined]
 
     thread = threading.Thread(target=cancel)
@@ -215,7 +215,7 @@ def test_a_run_can_be_cancelled_from_another_thread(inside: Inside) -> None:
 
 
 def alive(words: str) -> bool:
-    """Whether a process with these words is there."""
+    """Whether a process with these arguments exists."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if path.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip() == words:

@@ -1,4 +1,4 @@
-"""What programs in a sandbox can see and change, seen by programs in real ones."""
+"""Files, processes and services that programs in a real sandbox can see and change."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_what_the_study_names_of_the_home_can_be_read_and_not_changed(home: Path
     assert not (home / "tools" / "two").exists()
 
 
-def test_the_whole_home_cannot_be_asked_for(home: Path, tmp_path: Path) -> None:
+def test_the_whole_home_cannot_be_made_readable(home: Path, tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match="contains the whole home directory"):
         opened(tmp_path / "place", Sandbox(readable=(str(home.parent),), why="all")).__enter__()
 
@@ -118,7 +118,7 @@ def test_a_program_inherits_nothing_that_leads_outside(inside: Inside) -> None:
     assert int(inside.output) == 4
 
 
-def test_what_one_start_leaves_behind_no_other_finds(inside: Inside) -> None:
+def test_files_of_one_start_are_not_visible_to_another(inside: Inside) -> None:
     inside.run(
         "for d in /tmp $HOME /dev/shm; do mkdir $d/d; echo x > $d/d/f; chmod 000 $d/d; ln -s /etc $d/l; done"
     )

@@ -1,4 +1,4 @@
-"""What other tools wrote becomes a study's revisions, variants, benchmarks, points and samples."""
+"""Files of other tools become a study's revisions, variants, benchmarks, points and samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is exported and imported again is what it was, as far as the format keeps it."""
+"""An export that is imported again has the same content, as far as the format stores it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def files(study: Path, format: str) -> Mapping[str, bytes]:
 
 
 def again(study: Path, format: str, target: Path, *, directory: bool = True) -> Path:
-    """Export a study and import what was written as another one."""
+    """Export a study, and import the file as another one."""
     written = target / f"written-{format}"
     for name, content in files(study, format).items():
         (written / name).parent.mkdir(parents=True, exist_ok=True)

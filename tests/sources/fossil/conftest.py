@@ -1,4 +1,4 @@
-"""Repositories for the tests of Fossil, and how they are opened."""
+"""Fixtures of the tests of Fossil: repositories, and a function that opens them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the tests of Fossil name what opens their repository."""
+"""The type of the fixture that opens a repository of Fossil."""
 
 from __future__ import annotations
 

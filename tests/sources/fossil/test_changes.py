@@ -1,4 +1,4 @@
-"""What check-ins touch, and what a file says at each of them."""
+"""Files that check-ins touch, and labels from a file at each of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_touching_leaves_out_a_merge_that_only_took_a_side(opened: Open, merged:
     assert named(opened(walk="first-parent", touching=("x",)).history(), merged) == "m"
 
 
-def test_touching_what_is_not_there_is_said(opened: Open, repository: FossilRepository) -> None:
+def test_touching_a_missing_path_is_reported(opened: Open, repository: FossilRepository) -> None:
     line(repository, 3)
     with pytest.raises(SourceError, match=r"touches \['scr/a\.c'\]"):
         opened(touching=("scr/a.c",)).history()

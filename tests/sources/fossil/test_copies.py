@@ -1,4 +1,4 @@
-"""Whose repository it is: copies, check-outs, clones, and all of them left alone."""
+"""Copies, check-outs and clones of a repository, which stay unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.sources.fossil_repositories import FossilRepository, fossil, needs_fo
 pytestmark = needs_fossil
 
 
-def test_the_users_repository_is_not_touched(
+def test_the_users_repository_stays_unchanged(
     opened: Open, repository: FossilRepository, tmp_path: Path
 ) -> None:
     line(repository, 3)
@@ -121,7 +121,7 @@ def test_a_clone_that_fails_says_why_and_keeps_the_password(opened: Open, user_c
     assert not list(user_cache.rglob("making.fossil"))
 
 
-def test_what_is_no_repository_is_said(opened: Open, tmp_path: Path) -> None:
+def test_a_directory_without_a_repository_is_reported(opened: Open, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     (tmp_path / "text").write_text("no database, but longer than a header of one would be: " * 10)
     with closing(sqlite3.connect(tmp_path / "other.db")) as database:

@@ -1,4 +1,4 @@
-"""Changes of check-ins carried onto old ones: what git would make of the same, and nothing of Fossil's own."""
+"""Changes of check-ins applied to old ones, with the same result as git and without files of Fossil."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SETTING = {".fossil-settings/manifest": "on\n", ".gitattributes": "* text eol=cr
 
 
 def lines(**changed: str) -> str:
-    """Thirty numbered lines, some of them other ones; each ends as on a typewriter."""
+    """Thirty numbered lines, some replaced; each ends with a carriage return and a line feed."""
     return "".join(f"{changed.get(f'line{number}', f'line {number} $Id$')}\r\n" for number in range(1, 31))
 
 

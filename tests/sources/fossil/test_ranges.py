@@ -1,4 +1,4 @@
-"""Ranges of a Fossil history in the same words as those of git."""
+"""Ranges of a Fossil history, in the same notation as those of git."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees on disk: what Fossil itself would give, nothing more, nothing elsewhere."""
+"""Trees on disk: the same files as from Fossil itself, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which check-ins a range holds, and in which order: walks, ends, merges."""
+"""The check-ins of a range and their order: walks, ends, merges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A repository for the tests of git, and how it is opened."""
+"""Fixtures of the tests of git: a repository, and a function that opens it."""
 
 from __future__ import annotations
 

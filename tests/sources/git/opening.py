@@ -1,4 +1,4 @@
-"""How the tests of git name what opens their repository."""
+"""The type of the fixture that opens a repository of git."""
 
 from __future__ import annotations
 

@@ -50,7 +50,9 @@ def test_equal_trees_have_equal_contents(opened: Open, repository: Repository) -
     assert opened().content(source.history()[1]) == two
 
 
-def test_a_worktree_killed_half_way_is_redone(opened: Open, repository: Repository, tmp_path: Path) -> None:
+def test_a_worktree_of_a_killed_checkout_is_made_again(
+    opened: Open, repository: Repository, tmp_path: Path
+) -> None:
     line(repository, 2)
     source, tree = opened(), tmp_path / "tree"
     source.materialise(source.history()[0], str(tree), str(tmp_path / "log"))
@@ -100,7 +102,7 @@ def test_checkouts_side_by_side(opened: Open, repository: Repository, tmp_path: 
         assert list(pool.map(check_out, range(8))) == [str(number) for number in range(8)]
 
 
-def test_a_worktree_that_another_is_just_tying_is_waited_for(
+def test_a_worktree_that_another_process_is_creating_is_waited_for(
     opened: Open, repository: Repository, tmp_path: Path
 ) -> None:
     line(repository, 1)

@@ -114,7 +114,7 @@ def hostile(tmp_path: Path) -> Hostile:
 
 
 def checked_out(repository: Repository) -> list[str]:
-    """Make three commits and check the last one out, with an index whose dates prove nothing."""
+    """Make three commits and check the last one out, with an index whose dates force git to read the files."""
     attributes = {".gitattributes": ATTRIBUTES}
     commits = [repository.commit({"f": f"{number}\n", **attributes}) for number in (1, 2)]
     commits.append(repository.commit({"f": "2\n", "g": "1\n", **attributes}))
@@ -124,7 +124,7 @@ def checked_out(repository: Repository) -> list[str]:
 
 
 def use_everything(source: GitSource, home: Path, launcher: Launcher, table: SourceTable) -> None:
-    """Call every method that starts git; a refusal of the repository is fine, too."""
+    """Call every method that starts git; the repository may also be refused."""
     with suppress(PerftrailError):
         source.history("0123456789012345678901234567890123456789..")  # an object that is missing
     history = source.history()

@@ -1,4 +1,4 @@
-"""Files whose content Git LFS keeps elsewhere: put in path where it can be had, refused in words where not."""
+"""Files whose content is in Git LFS: inserted where available, otherwise refused with a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a git commit joined, on real repositories: branches, squashes, octopuses, lines that cross."""
+"""Merges in real git repositories: branches, squashes, octopuses and criss-cross merges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mirror of a git repository: what it is made of, when it is brought up to date, what is refused."""
+"""The mirror of a git repository: its content, its updates, and refused repositories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.sources.git.opening import Open
 from tests.sources.repositories import Repository
 
 
-def test_the_users_repository_is_not_touched(opened: Open, repository: Repository, tmp_path: Path) -> None:
+def test_the_users_repository_stays_unchanged(opened: Open, repository: Repository, tmp_path: Path) -> None:
     line(repository, 3)
     (repository.path / "uncommitted").write_text("mine")
     before = repository.snapshot()
@@ -170,7 +170,9 @@ def test_in_a_job_a_shallow_clone_is_refused_with_the_job_s_own_remedy(
         opened(tmp_path / "shallow").history()
 
 
-def test_what_is_no_repository_is_said(opened: Open, repository: Repository, tmp_path: Path) -> None:
+def test_a_directory_without_a_repository_is_reported(
+    opened: Open, repository: Repository, tmp_path: Path
+) -> None:
     (tmp_path / "plain").mkdir()
     with pytest.raises(SourceError, match="is not a git repository"):
         opened(tmp_path / "plain").history()

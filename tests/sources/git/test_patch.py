@@ -1,4 +1,4 @@
-"""Changes carried onto old revisions: clean, in conflict, out of merges, from files; never in the user's repository."""
+"""Changes applied to old revisions: clean, in conflict, of merges, from files; never in the user's repository."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def one(source: GitSource, name: str) -> Revision:
 
 
 def lines(**changed: str) -> str:
-    """Thirty numbered lines, some of them other ones."""
+    """Thirty numbered lines, some replaced."""
     return "".join(f"{changed.get(f'line{number}', f'line {number}')}\n" for number in range(1, 31))
 
 
@@ -192,7 +192,7 @@ def test_work_in_a_half_applied_tree_is_never_lost(
     assert b"+fixed" in patch.text
 
 
-def test_a_change_that_is_there_already_is_said_to_be(
+def test_a_change_that_is_already_contained_is_reported(
     repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
 ) -> None:
     old = repository.commit({"f": lines(line10="fixed")})

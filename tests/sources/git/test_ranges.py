@@ -1,4 +1,4 @@
-"""Ranges of a git history in all their words: ids, dates, reflogs, the newest, tags."""
+"""Ranges of a git history in each notation: ids, dates, reflogs, the newest, tags."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEW_YEAR = 1_704_067_200
 
 
 def daily(repository: Repository, days: list[int]) -> list[str]:
-    """One commit at the noon of each of these days of 2024, counted from 1."""
+    """Make a commit at noon of each of these days of 2024, counted from 1."""
     return [
         repository.commit({"a": f"{n}"}, date=NEW_YEAR + (day - 1) * DAY + DAY // 2)
         for n, day in enumerate(days)
@@ -64,7 +64,7 @@ def test_what_a_branch_was_is_known_to_the_users_clone_only(opened: Open, reposi
         ("2024-13-45..main", 'no revision "2024-13-45"'),
     ],
 )
-def test_what_is_no_range_is_said(opened: Open, repository: Repository, range: str, why: str) -> None:
+def test_an_invalid_range_is_reported(opened: Open, repository: Repository, range: str, why: str) -> None:
     repository.tag("v1", daily(repository, [1, 2])[0])
     with pytest.raises(SourceError, match=why):
         opened(range=range).history()

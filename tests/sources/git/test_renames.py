@@ -1,4 +1,4 @@
-"""Files that a study follows are followed through their renames, each name only while it was theirs."""
+"""Files that a study follows are followed through renames, each name only while the file had it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only some files of a git revision: what is checked out, what counts as its content, what clones may be."""
+"""Only some files of a git revision: the checkout, its content, and which clones are allowed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_only_the_named_files_are_there(
     assert status.stdout == b""
 
 
-def test_what_is_left_out_does_not_count_as_content(opened: Open, repository: Repository) -> None:
+def test_excluded_files_do_not_count_as_content(opened: Open, repository: Repository) -> None:
     commits = [repository.commit({"src/a": text, "docs": note}) for text, note in ("11", "12", "22", "11")]
     one, two, three, four = (opened(sparse=("src",)).content(each) for each in opened().history())
     assert one == two == four != three

@@ -1,4 +1,4 @@
-"""Submodules in a git checkout: at their commits, from mirrors of our own, and never what a hostile one asks for."""
+"""Submodules in a git checkout: at their commits, from perftrail's mirrors, and safe against hostile ones."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def library(tmp_path: Path) -> Repository:
 
 @pytest.fixture
 def with_library(repository: Repository, library: Repository) -> list[str]:
-    """The library's three commits; the repository names each of the first two in one of its own."""
+    """The library's three commits; each of the first two is named by one commit of the repository."""
     commits = [library.commit({"lib.c": f"version {number}"}) for number in range(3)]
     for commit in commits[:2]:
         repository.commit({"a": "1", ".gitmodules": described(lib="../library"), "lib": f"commit:{commit}"})
@@ -77,7 +77,7 @@ def test_submodules_of_submodules_come_too(
     assert (tree / "lib" / "deep" / "deep.c").read_text() == "deep"
 
 
-def test_a_repository_without_end_is_given_up(opened: Open, repository: Repository, tmp_path: Path) -> None:
+def test_an_endless_repository_is_refused(opened: Open, repository: Repository, tmp_path: Path) -> None:
     commit = repository.commit({"a": "a"})
     for number in range(22):
         commit = repository.commit(
@@ -111,7 +111,7 @@ def test_the_users_own_clone_of_a_submodule_serves_when_its_address_does_not(
     assert (tree / "lib" / "d" / "deep.c").read_text() == "1"
 
 
-def test_a_submodule_that_cannot_be_had_is_a_failed_checkout_with_the_remedy(
+def test_a_missing_submodule_is_a_failed_checkout_with_the_remedy(
     opened: Open, with_library: list[str], library: Repository, tmp_path: Path
 ) -> None:
     shutil.rmtree(library.path)
@@ -123,7 +123,7 @@ def test_a_submodule_that_cannot_be_had_is_a_failed_checkout_with_the_remedy(
     assert not (tmp_path / "tree").exists()
 
 
-def test_a_commit_that_the_submodule_lacks_is_said(
+def test_a_commit_that_the_submodule_lacks_is_reported(
     opened: Open, repository: Repository, library: Repository, tmp_path: Path
 ) -> None:
     library.commit({"lib.c": "1"})
@@ -145,7 +145,7 @@ def test_submodules_are_left_out_when_the_study_says_so(
         assert source.content(source.history()[0]) != opened().content(source.history()[0])
 
 
-def test_a_submodule_that_nobody_says_the_address_of_stays_empty(
+def test_a_submodule_without_an_address_stays_empty(
     opened: Open, repository: Repository, tmp_path: Path
 ) -> None:
     repository.commit({"a": "a", ".gitmodules": "", "lib": f"commit:{'7' * 40}"})
@@ -183,7 +183,7 @@ def test_a_hostile_address_is_refused_and_starts_nothing(
 
 
 @pytest.mark.parametrize("address", ["file:///etc", "/etc/secret"])
-def test_a_repository_from_elsewhere_gets_no_files_of_this_machine(
+def test_a_remote_repository_gets_no_files_of_this_machine(
     opened: Open, repository: Repository, tmp_path: Path, address: str
 ) -> None:
     repository.commit({".gitmodules": described(lib=address), "lib": f"commit:{'7' * 40}"})

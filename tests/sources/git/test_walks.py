@@ -1,4 +1,4 @@
-"""What a git history gives: order, walks, ranges, files that are touched, labels."""
+"""The git history: order, walks, ranges, touched files, labels."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_touching_keeps_what_touches_and_both_ends(opened: Open, repository: Rep
     assert ids(source.history()) == [commits[1], commits[2], commits[4], commits[5]]
 
 
-def test_touching_what_is_not_there_is_said(opened: Open, repository: Repository) -> None:
+def test_touching_a_missing_path_is_reported(opened: Open, repository: Repository) -> None:
     line(repository, 3)
     with pytest.raises(SourceError, match=r"touches \['scr/a\.c'\]"):
         opened(touching=("scr/a.c",)).history()

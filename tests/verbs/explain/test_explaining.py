@@ -1,4 +1,4 @@
-"""Explaining over fakes: who is started how often and in which order, what is told when a profiler fails."""
+"""Explaining over fakes: the number and order of profiled starts, and the report when a profiler fails."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLE = """\
 
 
 class CannedProfiler:
-    """Gives what a test wants for each revision, and records which revisions it profiled."""
+    """Returns the values of a test for each revision, and records which revisions it profiled."""
 
     def __init__(
         self,

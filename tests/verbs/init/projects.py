@@ -1,4 +1,4 @@
-"""Tiny programs, one for each build system: what `init` is to find in them."""
+"""Tiny programs, one for each build system, with what `init` must find in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ int main(int count, char **arguments) {
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A program: its files, what builds it, the tools that takes, and the command that is found in it."""
+    """A program: its files, its build system, the required tools, and the command that `init` must find."""
 
     system: str
     files: Mapping[str, str]
@@ -148,4 +148,4 @@ PROJECTS = (
         "python3 -c 'import tiny_thing'",
     ),
 )
-"""Each is found and read; whether it also builds is tried where its tools are."""
+"""Each is recognised; it is also built where its tools are installed."""

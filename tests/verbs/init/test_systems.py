@@ -1,4 +1,4 @@
-"""What is found in a tree: its build system, what it makes and what can be run of it."""
+"""What `init` finds in a tree: the build system, its outputs and the programs among them."""
 
 from __future__ import annotations
 
@@ -364,7 +364,7 @@ def test_no_hostile_name_gets_into_a_line_that_is_run(name: str) -> None:
     ],
     ids="+".join,
 )
-def test_manifests_that_make_no_sense_are_borne(files: dict[str, str]) -> None:
+def test_invalid_manifests_are_ignored(files: dict[str, str]) -> None:
     for building, _ in detect(tree_of(files)):
         assert building.benchmark.command
 
