@@ -22,14 +22,14 @@ from unittest import mock
 from campaign import Result
 from campaign.sandbox_programs import PRELUDE, PROGRAMS, UNPROMISED
 from perftrail.model.process import Exited
-from perftrail.model.study import Sandbox
+from perftrail.model.sandbox import Sandbox
 from tests.process.sandbox.sandboxes import WHY_NONE, Inside, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from perftrail.model.process import Ran
-    from perftrail.model.study import Phase
+    from perftrail.model.sandbox import Phase
 
 _PYTHON = "/usr/bin/python3"
 _MEBIBYTE = 1 << 20

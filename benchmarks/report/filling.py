@@ -12,13 +12,14 @@ from sqlalchemy import insert
 
 from benchmarks.store.filling import store_runnables
 from perftrail import studyfile
-from perftrail.builds.build_runner import local_tools
+from perftrail.builds.toolchain import local_tools
 from perftrail.measure.build_workers import open_builder
 from perftrail.measure.sources import NO_ERAS, open_sources
 from perftrail.measure.subjects import BuildInputs
 from perftrail.model.build import BuildRecord, Built, Prepared, content_key
 from perftrail.model.measurement import Draw, InvocationKey, Measurement, Runnable
-from perftrail.model.plan import cells, recipe_of, runnable_key
+from perftrail.model.plan import cells, recipe_of
+from perftrail.model.runnable_key import runnable_key
 from perftrail.model.subject import Subject
 from perftrail.opening import results_database, results_directory
 from perftrail.process.launcher import Launcher

@@ -15,7 +15,7 @@ from benchmarks.machine import measured_on
 from benchmarks.markdown import table
 from benchmarks.sandbox.pairs import Row, calibrate_targets, measure_pairs
 from perftrail.measure.sandboxes import Sandboxes
-from perftrail.model.study import Sandbox
+from perftrail.model.sandbox import Sandbox
 from perftrail.model.wording import quantity
 from perftrail.process.launcher import Launcher
 

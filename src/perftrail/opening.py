@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.builds.build_runner import local_tools
+from perftrail.builds.toolchain import local_tools
 from perftrail.errors import ClusterError, LauncherError, SourceError, StoreError, StudyError, UsageError
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.build_workers import open_build_workers, open_builder, sandboxes

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from perftrail.model.json_data import Json
     from perftrail.model.measurement import BusyProcess, Conditions, Machine, Outcome, Runnable, Samples
     from perftrail.model.process import Command, Ran
+    from perftrail.model.sandbox import Phase
     from perftrail.model.store_records import (
         ComparisonRecord,
         RegressionNote,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
         StepRecord,
         StoreProgress,
     )
-    from perftrail.model.study import Phase
     from perftrail.model.subject import Merge, Revision, Subject
 
 

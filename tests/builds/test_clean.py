@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from perftrail.builds.compiler_caches import CACHE_SHARE
 from perftrail.builds.in_use import BuildsInUse
-from perftrail.builds.trees import CACHE_SHARE
 from perftrail.builds.workers import RemoteBuilder
 from perftrail.local_engine import LocalEngine
 from perftrail.model.build import Built

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.builds.builder import LocalBuilder
+from perftrail.builds.compiler_caches import CACHE_SHARE
 from perftrail.builds.quota import Disk, RemovableBuild, Shrunk, bytes_below, items_to_remove, retention_value
-from perftrail.builds.trees import CACHE_SHARE
 from perftrail.model.build import Built, Recipe
 from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision, Subject

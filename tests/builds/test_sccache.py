@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.builds.trees import Caches, is_usable_sccache
+from perftrail.builds.compiler_caches import Caches, is_usable_sccache
 from perftrail.model.build import Built
 from tests.builds.subject_builder import Project, recipe
 

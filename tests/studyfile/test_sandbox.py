@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.model.study import Sandbox
+from perftrail.model.sandbox import Sandbox
 from tests.studyfile.studies import SMALL, complaints, read
 
 OPENED = """

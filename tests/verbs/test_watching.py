@@ -27,8 +27,15 @@ from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.watch.batch import Alarm, WatchedMetric, alarms_by_history, alarms_by_pairs
 from perftrail.verbs.watch.messages import Sender, deliver, delivered
-from perftrail.verbs.watch.state import Level, PendingMessage, WatchState, read_state, write_state
-from perftrail.verbs.watch.watch import BranchCheck, Watched, state_on_branch, watched_range
+from perftrail.verbs.watch.state import (
+    Level,
+    PendingMessage,
+    WatchState,
+    read_state,
+    state_on_branch,
+    write_state,
+)
+from perftrail.verbs.watch.watch import BranchCheck, Watched, watched_range
 from perftrail.webhook_and_mail import Message
 from tests.fakes.receivers import dripping_server
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of

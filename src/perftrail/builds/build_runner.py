@@ -1,16 +1,9 @@
-"""Run builds and benchmark builds: check out trees, fill placeholders, run shell lines, write logs.
-
-`Toolchain` identifies the tools of a recipe by their versions.
-"""
+"""Run builds and benchmark builds: check out trees, fill placeholders, run shell lines, write logs."""
 
 from __future__ import annotations
 
-import os
-import platform
-import re
 import shlex
 import shutil
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,25 +12,21 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of_files
 from perftrail.builds.build_log import Log
+from perftrail.builds.compiler_caches import CACHE_SHARE, Caches, has_ccache, is_usable_sccache, write_wrapper
 from perftrail.builds.environment import build_environment, search_path
 from perftrail.builds.repairs import repair
-from perftrail.builds.steps import ShellSteps, version_of
+from perftrail.builds.steps import ShellSteps
+from perftrail.builds.toolchain import local_tools, version_of
 from perftrail.builds.trees import (
-    CACHE_SHARE,
-    Caches,
     benchmark_source_trees,
     build_source_trees,
     content_of_outputs,
-    has_ccache,
-    is_usable_sccache,
     no_output_message,
     values_of,
-    write_wrapper,
 )
 from perftrail.errors import CheckoutFailed
 from perftrail.file_tree import remove_tree
 from perftrail.model.build import NO_DIRECTORY, Failure, ManualBuild
-from perftrail.model.measurement import MISSING_TOOL
 from perftrail.model.placeholders import LAYOUT, fill, study_files
 from perftrail.model.wording import quoted
 
@@ -107,70 +96,6 @@ def manual_build(steps: ShellSteps, workspace: Workspace, tree: Path | Failure) 
         log=str(workspace.log),
         failure=tree if isinstance(tree, Failure) else None,
     )
-
-
-_IMPLICIT_TOOLS = ("cc", "ld")
-"""Tools that nearly every recipe uses without naming them."""
-
-_ARGUMENTS = {
-    **dict.fromkeys(
-        (
-            "as", "autoconf", "automake", "bazel", "c++", "cabal", "cargo", "cc", "clang", "clang++", "cmake",
-            "dotnet", "g++", "gcc", "gfortran", "ghc", "javac", "ld", "ld.gold", "ld.lld", "lld", "libtool",
-            "make", "meson", "mold", "musl-gcc", "ninja", "node", "npm", "ocamlc", "ocamlfind", "ocamlopt",
-            "m4", "perl", "pip", "python", "python3", "ruby", "rustc", "scons", "swiftc", "tcc", "uv",
-        ),
-        "--version",
-    ),
-    "go": "version",
-    "java": "-version",
-    "zig": "version",
-}  # fmt: skip
-"""Tools whose version can change a build, with the argument that prints the version."""
-
-_WORD = re.compile(r"[A-Za-z0-9_+.-]+")
-_VERSION_SUFFIX = re.compile(r"-?\d+(\.\d+)*$")
-
-VersionQuery = Callable[[str, str], str]
-"""Runs a program with one argument and returns its output."""
-
-
-class Toolchain:
-    """The versions of tools, each determined once."""
-
-    def __init__(self, query: VersionQuery, *, path: str) -> None:
-        self._query = query
-        self._path = path
-        self._known: dict[str, str] = {}
-
-    def fingerprint(self, texts: Iterable[str]) -> list[str]:
-        """Return the machine's kind and the versions of the tools that shell lines and variables name."""
-        named = {word for text in texts for word in _WORD.findall(text) if _arguments(word)}
-        library = os.confstr("CS_GNU_LIBC_VERSION") or ""
-        return [
-            platform.machine(),
-            library,
-            *(self._version(tool) for tool in sorted({*named, *_IMPLICIT_TOOLS})),
-        ]
-
-    def _version(self, tool: str) -> str:
-        if tool not in self._known:
-            program = shutil.which(tool, path=self._path)
-            version = f": {self._query(program, _arguments(tool))}" if program else MISSING_TOOL
-            self._known[tool] = f"{tool}{version}"
-        return self._known[tool]
-
-
-def local_tools(starter: Starter) -> Toolchain:
-    """Return the tools of this machine, found in the search path of builds."""
-    environment = {"PATH": search_path(), "LC_ALL": "C.UTF-8"}
-    return Toolchain(
-        lambda program, argument: version_of(starter, program, argument, environment), path=search_path()
-    )
-
-
-def _arguments(tool: str) -> str:
-    return _ARGUMENTS.get(tool) or _ARGUMENTS.get(_VERSION_SUFFIX.sub("", tool), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

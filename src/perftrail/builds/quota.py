@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import read_finished
+from perftrail.builds.compiler_caches import CACHE_SHARE
 from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.incremental import read_state
-from perftrail.builds.trees import CACHE_SHARE
 from perftrail.file_tree import (
     entries_below,
     exclusive_lock,

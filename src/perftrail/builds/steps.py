@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.builds.build_log import log_excerpt, read_ends
-from perftrail.file_tree import temporary_directory
 from perftrail.model.process import Command, TimedOut, describe_end
-from perftrail.model.study import with_refusals
+from perftrail.model.sandbox import with_refusals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 MOST_OUTPUT_BYTES = 64 << 20
 """Output limit of one line, so that an endless build cannot fill the disk."""
-
-VERSION_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,22 +72,3 @@ class ShellSteps:
             return ""
         excerpt = "" if isinstance(ran.ended, TimedOut) else log_excerpt(text)
         return with_refusals(excerpt or f"{ended}: {line}", ran.refused)
-
-
-def version_of(starter: Starter, program: str, argument: str, environment: Mapping[str, str]) -> str:
-    """Return the complete output of a program's version query."""
-    with temporary_directory() as scratch:
-        output = scratch / "output"
-        starter.run(
-            Command(
-                arguments=(program, argument),
-                environment=environment,
-                directory=str(scratch),
-                stdout=str(output),
-                stderr=str(output),
-                output_cap_bytes=1 << 16,
-                timeout_seconds=VERSION_SECONDS,
-                tree_memory="off",
-            )
-        )
-        return output.read_text("utf-8", errors="replace") if output.exists() else ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perftrail.builds.build_runner import Workspace
     from perftrail.model.build import Built, Failure, Recipe
     from perftrail.model.process import Command, Ran
-    from perftrail.model.study import Phase
+    from perftrail.model.sandbox import Phase
     from perftrail.model.subject import Subject
     from perftrail.ports import Isolation, Pending, Source, Starter
 

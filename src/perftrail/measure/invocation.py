@@ -41,7 +41,7 @@ from perftrail.model.process import (
     TimedOut,
     describe_end,
 )
-from perftrail.model.study import with_refusals
+from perftrail.model.sandbox import with_refusals
 from perftrail.model.wording import nearest
 from perftrail.process.machine.load import Watch
 

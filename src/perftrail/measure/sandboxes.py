@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perftrail.model.process import Command, Ran
-    from perftrail.model.study import Phase, Sandbox
+    from perftrail.model.sandbox import Phase, Sandbox
     from perftrail.model.trial import Trial
     from perftrail.ports import Starter
     from perftrail.process.protocol import Capabilities

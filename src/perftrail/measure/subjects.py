@@ -30,16 +30,9 @@ from perftrail.measure.stored_outputs import missing_metrics, with_metrics
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared, content_key
 from perftrail.model.measurement import UNDRAWN, Origin, Runnable
 from perftrail.model.placeholders import sources_named, study_files
-from perftrail.model.plan import (
-    RunnableKeys,
-    benchmark_steps,
-    command_line,
-    named_sources,
-    recipe_of,
-    runnable_key,
-    texts_with_files,
-)
+from perftrail.model.plan import benchmark_steps, command_line, named_sources, recipe_of, texts_with_files
 from perftrail.model.program import may_be_linked
+from perftrail.model.runnable_key import RunnableKeys, runnable_key
 from perftrail.model.source import MAIN, NO_PINS
 from perftrail.model.subject import Revision
 

@@ -34,7 +34,8 @@ from perftrail.model.process import (
     Signalled,
     describe_end,
 )
-from perftrail.model.study import MeasurePolicy, with_refusals
+from perftrail.model.sandbox import with_refusals
+from perftrail.model.study import MeasurePolicy
 from perftrail.model.trial import Entry, Group, TrialSample
 from perftrail.model.wording import listed, quoted
 from perftrail.process.launcher import Launcher

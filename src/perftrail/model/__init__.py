@@ -1,8 +1,9 @@
 """Values that describe a study and its results: frozen, standard library only, no I/O.
 
-- `study`, `source`, `recipe`, `benchmark`, `metrics`: the tables of the study file; `field`: their keys.
+- `study`, `source`, `recipe`, `sandbox`, `benchmark`, `metrics`: the tables of the study file; `field`: their keys.
 - `subject`, `plan`, `target`, `expression`, `placeholders`: what is built, run and computed.
 - `program`: whether a command runs a linked program, and what that means for its layout.
+- `runnable_key`: everything that can affect a sample.
 - `build`, `process`, `measurement`, `patch`: results of builds, processes and invocations.
 - `trial`: a measurement without a study; `store_records`: searches, comparisons and notes in the store.
 - `exchange`: samples from and for other tools.

@@ -10,7 +10,7 @@ from perftrail.model.benchmark import Point
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.study import Sandbox
+    from perftrail.model.sandbox import Sandbox
 
 UNITS: Mapping[str, str] = {
     "wall": "s",

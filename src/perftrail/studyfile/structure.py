@@ -40,8 +40,9 @@ from perftrail.model.measurement import Quiet
 from perftrail.model.metrics import Derived
 from perftrail.model.notation import parse_duration, parse_fraction, parse_size
 from perftrail.model.recipe import Build, Variant
+from perftrail.model.sandbox import Sandbox
 from perftrail.model.source import MAIN, Source
-from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy, Sandbox, WatchPolicy
+from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy, WatchPolicy
 from perftrail.model.wording import listed, nearest, quoted, suggestion
 
 if TYPE_CHECKING:

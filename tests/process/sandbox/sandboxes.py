@@ -11,7 +11,7 @@ import pytest
 
 from perftrail.measure.sandboxes import Sandboxes, why_no_sandbox
 from perftrail.model.process import Command, Ran
-from perftrail.model.study import Phase, Sandbox
+from perftrail.model.sandbox import Phase, Sandbox
 from perftrail.ports import Starter
 from perftrail.process.launcher import Launcher
 

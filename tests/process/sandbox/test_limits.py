@@ -12,7 +12,7 @@ import pytest
 
 from perftrail.file_tree import remove_tree
 from perftrail.model.process import Exited, OutOfMemory, Signalled, TimedOut
-from perftrail.model.study import Sandbox
+from perftrail.model.sandbox import Sandbox
 from perftrail.process.launcher import Launcher
 from tests.process.launcher.traces import eventually
 from tests.process.sandbox.sandboxes import Inside, needs_sandbox, opened

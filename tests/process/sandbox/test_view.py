@@ -16,7 +16,7 @@ import pytest
 from perftrail.errors import SandboxError
 from perftrail.measure.sandboxes import Sandboxes
 from perftrail.model.process import Exited
-from perftrail.model.study import Sandbox
+from perftrail.model.sandbox import Sandbox
 from perftrail.process.launcher import Launcher
 from tests.process.sandbox.sandboxes import Inside, needs_sandbox, opened
 

@@ -23,7 +23,7 @@ from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
 from perftrail.measure.trial import SHELL, CommandLine, scan, trial_entries, values_of
 from perftrail.model.notation import parse_duration, parse_size
-from perftrail.model.study import Sandbox
+from perftrail.model.sandbox import Sandbox
 from perftrail.model.trial import (
     BUDGET_SECONDS,
     LEAST_RUNS,

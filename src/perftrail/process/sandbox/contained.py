@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Protocol, Self
 from perftrail.file_tree import entries_below
 from perftrail.model.notation import format_size
 from perftrail.model.process import Cancelled, Exited, OutOfMemory, Signalled
-from perftrail.model.study import refused_by
+from perftrail.model.sandbox import refused_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from perftrail.model.process import Command, Ran, Resource
-    from perftrail.model.study import Phase, Sandbox
+    from perftrail.model.sandbox import Phase, Sandbox
     from perftrail.process.protocol import Capabilities
     from perftrail.process.sandbox.view import PrivateDirectories, View
 

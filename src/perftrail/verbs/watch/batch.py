@@ -173,11 +173,6 @@ def measured_batch(
     return [each for benchmark in benchmarks for each in benchmark.measured()]
 
 
-def level(log_ratios: Sequence[float]) -> float:
-    """Return the level of a metric, as a logarithm."""
-    return statistics.median(log_ratios) if log_ratios else 0.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
     """A possible change of a metric after `before`, at `at` at the latest."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+import statistics
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from perftrail.errors import StoreError
 from perftrail.file_tree import publish
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from perftrail.model.json_data import Json
@@ -120,3 +122,30 @@ def _state(data: dict[str, Any]) -> WatchState:
         unconfirmed=tuple(data["unconfirmed" if "unconfirmed" in data else "doubted"]),
         pending=tuple(PendingMessage(**{**each, "left": tuple(each["left"])}) for each in data["pending"]),
     )
+
+
+def state_on_branch(state: WatchState, branch: Sequence[str]) -> WatchState | None:
+    """Return the state at the newest measured revision that is still on a rewritten branch; `None` without one.
+
+    Levels of lost revisions are removed. If the reference is lost, the newest measured revision replaces it, at its
+    own level.
+    """
+    remaining = set(branch)
+    measured = {state.reference, *(each.revision for every in state.levels.values() for each in every)}
+    last = next((revision for revision in reversed(branch) if revision in measured), None)
+    if last is None:
+        return None
+    levels = {
+        name: tuple(each for each in every if each.revision in remaining)
+        for name, every in state.levels.items()
+    }
+    state = replace(state, last=last, levels=levels)
+    if state.reference in remaining:
+        return state
+    offsets = {name: level(every[-1].log_ratios) for name, every in levels.items() if every}
+    return replace(state, reference=last, offsets=offsets)
+
+
+def level(log_ratios: Sequence[float]) -> float:
+    """Return the level of a metric, as a logarithm."""
+    return statistics.median(log_ratios) if log_ratios else 0.0

@@ -16,9 +16,9 @@ from perftrail.model.source import Ends, read_span
 from perftrail.ports import GrowingSource
 from perftrail.search.budget import Budget
 from perftrail.verbs.backport.patch import find_revision
-from perftrail.verbs.watch.batch import Alarm, alarms_by_history, alarms_by_pairs, level, measured_batch
+from perftrail.verbs.watch.batch import Alarm, alarms_by_history, alarms_by_pairs, measured_batch
 from perftrail.verbs.watch.messages import change_id, message, metric_key
-from perftrail.verbs.watch.state import MOST_LEVELS, Level, WatchState
+from perftrail.verbs.watch.state import MOST_LEVELS, Level, WatchState, level, state_on_branch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -29,28 +29,6 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.verbs.watch.batch import WatchedMetric
     from perftrail.verbs.watch.state import PendingMessage
-
-
-def state_on_branch(state: WatchState, branch: Sequence[str]) -> WatchState | None:
-    """Return the state at the newest measured revision that is still on a rewritten branch; `None` without one.
-
-    Levels of lost revisions are removed. If the reference is lost, the newest measured revision replaces it, at its
-    own level.
-    """
-    remaining = set(branch)
-    measured = {state.reference, *(each.revision for every in state.levels.values() for each in every)}
-    last = next((revision for revision in reversed(branch) if revision in measured), None)
-    if last is None:
-        return None
-    levels = {
-        name: tuple(each for each in every if each.revision in remaining)
-        for name, every in state.levels.items()
-    }
-    state = replace(state, last=last, levels=levels)
-    if state.reference in remaining:
-        return state
-    offsets = {name: level(every[-1].log_ratios) for name, every in levels.items() if every}
-    return replace(state, reference=last, offsets=offsets)
 
 
 LARGEST_BATCH = 4
