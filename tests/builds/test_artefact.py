@@ -97,7 +97,7 @@ def compiled(directory: Path, text: str, *options: str) -> bytes:
 @pytest.mark.parametrize(
     "kind", [["-g"], ["-g", "-c"], ["-g3", "-O2", "-fPIC", "-shared"], ["-gz", "-g", "-c"]]
 )
-def test_only_what_matters_when_it_runs_is_left_of_an_object(tmp_path: Path, kind: list[str]) -> None:
+def test_debug_information_of_an_object_does_not_count(tmp_path: Path, kind: list[str]) -> None:
     one = compiled(tmp_path / "one", PROGRAM, *kind)
     moved = compiled(tmp_path / "another-directory", f"/* a comment */\n\n{PROGRAM}", *kind)
     other = compiled(tmp_path / "other", PROGRAM.replace("= 1", "= 2"), *kind)
@@ -106,7 +106,7 @@ def test_only_what_matters_when_it_runs_is_left_of_an_object(tmp_path: Path, kin
     assert without_debug_information(one) != without_debug_information(other)
 
 
-def test_what_is_appended_to_a_program_counts(tmp_path: Path) -> None:
+def test_data_appended_to_a_program_counts(tmp_path: Path) -> None:
     program = compiled(tmp_path / "one", PROGRAM, "-g")
     assert without_debug_information(program + b"PK data") != without_debug_information(program + b"PK other")
 
@@ -141,7 +141,7 @@ def test_a_hostile_object_costs_little_more_than_its_size(name: bytes, sections:
     assert without_debug_information(object_with_names(b".text", 3)) != object_with_names(b".text", 3)
 
 
-def test_a_large_file_is_hashed_piece_by_piece_with_what_lies_across_them(
+def test_a_large_file_is_hashed_in_overlapping_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "data").write_bytes(b"x" * 70 + b"thekey" + b"y" * 60)

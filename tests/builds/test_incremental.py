@@ -278,7 +278,7 @@ def test_two_processes_build_in_separate_trees_at_once(project: Project) -> None
         assert list(pool.map(build_and_run, revisions)) == ["0", "2", "4", "6"]
 
 
-def test_a_tree_is_worth_what_its_last_clean_build_took(project: Project) -> None:
+def test_the_cost_of_a_tree_is_that_of_its_last_clean_build(project: Project) -> None:
     slow = replace(INCREMENTAL, steps=("test -e program || sleep 0.2", "make"))
     for files in (FILES, {**FILES, "README": "two\n"}):
         build(project, project.commit(files), slow)

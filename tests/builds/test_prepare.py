@@ -52,7 +52,7 @@ def test_a_benchmark_is_linked_against_the_subject_and_reused(project: Project) 
     assert Path(first.out).parent == Path(built.directory).parent / "bench"
 
 
-def test_what_is_linked_in_statically_names_the_artefact(project: Project) -> None:
+def test_a_static_library_is_part_of_the_artefact(project: Project) -> None:
     (project.root / "bench.c").write_text(BENCH)
     trees = (LIBRARY, {**LIBRARY, "README": "docs"}, slower(2))
     one, docs, other = (
@@ -61,7 +61,7 @@ def test_what_is_linked_in_statically_names_the_artefact(project: Project) -> No
     assert one == docs != other
 
 
-def test_what_is_linked_in_dynamically_counts_with_what_it_leads_to(project: Project) -> None:
+def test_a_dynamic_library_counts_with_its_links(project: Project) -> None:
     (project.root / "bench.c").write_text(BENCH)
     how = recipe(*SHARED.steps, outputs=("libwork.so",))
     trees = (LIBRARY, slower(2))

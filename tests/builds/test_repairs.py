@@ -182,7 +182,7 @@ def test_the_users_own_git_settings_do_not_count(project: Project, monkeypatch: 
     project.build(project.commit(), patched("fix.patch"))
 
 
-def test_repairs_are_part_of_what_a_build_is_named_by(project: Project) -> None:
+def test_repairs_are_part_of_the_build_key(project: Project) -> None:
     builder, subject = project.builder(), Subject(revision=project.commit(), variant="plain")
     for name in ("one", "two", "same-as-one"):
         study_file(project, name, name.removeprefix("same-as-"))

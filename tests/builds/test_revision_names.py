@@ -33,7 +33,7 @@ def test_a_build_that_wants_a_directory_can_be_given_one(project: Project) -> No
         assert name_of(project, second, how).startswith("v1-1-g")
 
 
-def test_a_revisions_name_can_be_kept_out_of_what_is_built(project: Project) -> None:
+def test_a_revisions_name_can_be_excluded_from_a_build(project: Project) -> None:
     first, second = two(project)
     how = recipe("(git describe --tags || echo unknown) > name", outputs=("name",))
     assert project.build(first, how).artefact != project.build(second, how).artefact

@@ -40,6 +40,6 @@ def test_our_own_schedulers_and_workers_are_distinguished(text: str, address: Sc
         "",
     ],
 )
-def test_anything_else_is_refused_with_what_could_be_meant(text: str) -> None:
+def test_other_values_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--engine"):
         parse_address(text)

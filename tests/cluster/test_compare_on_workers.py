@@ -36,7 +36,7 @@ done
 """A build that ends only while another one runs."""
 
 
-def test_a_gate_on_workers_builds_both_at_once_and_says_what_it_says_here(tmp_path: Path) -> None:
+def test_a_gate_on_workers_builds_both_at_once_and_gives_the_local_answer(tmp_path: Path) -> None:
     meeting = tmp_path / "begun"
     meeting.mkdir()
     repository = Repository(tmp_path / "repository")
@@ -53,6 +53,6 @@ def test_a_gate_on_workers_builds_both_at_once_and_says_what_it_says_here(tmp_pa
     assert here["comparisons"] == away["comparisons"]
 
 
-def test_all_workers_of_our_own_are_there_before_anything_is_begun(tmp_path: Path) -> None:
+def test_all_started_workers_are_ready_before_the_first_job(tmp_path: Path) -> None:
     with own_workers(2, home=tmp_path) as cluster:
         assert [offer.builds for offer in cluster.worker_infos()] == [1, 1]

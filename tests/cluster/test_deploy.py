@@ -22,7 +22,7 @@ def documents() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("document", documents(), ids=lambda each: f"{each['kind']}")
-def test_manifests_are_what_the_schema_of_kubernetes_says(document: dict[str, Any]) -> None:
+def test_manifests_satisfy_the_schema_of_kubernetes(document: dict[str, Any]) -> None:
     kubernetes_validate.validate(document, VERSION, strict=True)
 
 
@@ -69,7 +69,7 @@ def test_a_worker_makes_its_own_directory_as_a_volume_belongs_to_root() -> None:
 
 
 @pytest.mark.parametrize("script", sorted(DEPLOY.glob("slurm/*.sh")), ids=lambda path: path.name)
-def test_scripts_are_shell_and_say_what_they_lack(script: Path) -> None:
+def test_scripts_are_valid_shell_and_report_missing_arguments(script: Path) -> None:
     done = subprocess.run(["sh", script], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "give the scheduler address" in done.stderr

@@ -23,7 +23,7 @@ SECONDS_TO_BEGIN = 0.5
 """Seconds after which the result of the job is being transferred."""
 
 
-def test_what_a_worker_took_with_it_is_done_again_or_its_machine_has_left(
+def test_jobs_of_a_dead_worker_are_repeated_or_its_machine_is_reported_as_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_FETCH", 1.0)

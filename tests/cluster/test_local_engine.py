@@ -40,7 +40,7 @@ def test_much_may_be_sent_before_anything_is_asked_for() -> None:
         assert [len(each.outcome()) for each in sent] == [1_000_000] * 5
 
 
-def test_what_it_cannot_answer_because_it_died_is_performed_here() -> None:
+def test_a_job_of_a_dead_process_is_performed_locally() -> None:
     with second_process() as engine:
         engine.begin(os._exit, 3)
         after = engine.begin(math.sqrt, 16.0)
@@ -67,7 +67,7 @@ def test_no_module_of_the_working_directory_is_imported(
         assert engine.begin(os.getpgid, 0).outcome() != os.getpgid(0)
 
 
-def test_it_ends_when_we_are_killed_whatever_it_does() -> None:
+def test_it_ends_when_its_parent_is_killed() -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     second = int(holder.stdout.readline())

@@ -119,7 +119,7 @@ def test_a_study_on_four_machines_ends_as_it_does_here(tmp_path: Path, four: Mac
     assert measured == {"four"}, "and so are those that a search took"
 
 
-def test_what_is_killed_is_done_again_and_is_in_the_store_once(tmp_path: Path, four: Machines) -> None:
+def test_jobs_of_a_killed_worker_are_repeated_and_stored_once(tmp_path: Path, four: Machines) -> None:
     repository = history(tmp_path / "repository", build="sleep 0.2")
     file = study(tmp_path / "study", repository)
     chance = random.Random(8)
@@ -153,7 +153,7 @@ def test_what_is_killed_is_done_again_and_is_in_the_store_once(tmp_path: Path, f
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_what_a_killed_worker_had_started_is_gone_within_two_seconds(tmp_path: Path, four: Machines) -> None:
+def test_processes_of_a_killed_worker_end_within_two_seconds(tmp_path: Path, four: Machines) -> None:
     begun = tmp_path / "begun"
     first = f"mkdir {begun} 2>/dev/null && {{ echo $$ > {begun}/pid; sleep 1000; }}; true"
     repository = history(tmp_path / "repository", (100, 100), build=first)
@@ -173,7 +173,7 @@ def test_what_a_killed_worker_had_started_is_gone_within_two_seconds(tmp_path: P
     assert [report.measured for report in reports] == [2], "another worker has made it"
 
 
-def test_what_a_killed_command_had_begun_is_gone_soon(tmp_path: Path, four: Machines) -> None:
+def test_jobs_of_a_killed_command_end_soon(tmp_path: Path, four: Machines) -> None:
     begun = tmp_path / "begun"
     repository = history(tmp_path / "repository", (100,), build=f"echo $$ > {begun}; sleep 1000")
     file = study(tmp_path / "study", repository)
@@ -225,7 +225,7 @@ def test_when_the_measuring_machine_leaves_another_one_repeats_the_measurement(
         assert view.machine.facts["name"] == "beta", "what is looked at is the one that measured last"
 
 
-def test_workers_of_our_own_are_this_machine(tmp_path: Path) -> None:
+def test_started_workers_are_this_machine(tmp_path: Path) -> None:
     file = study(tmp_path / "study", history(tmp_path / "repository", (100, 100)))
     report = run(file, "dask:local:2")
     assert (report.measured, report.invocations) == (2, 4)

@@ -11,7 +11,7 @@ from benchmarks.cluster.namespaces import NoNamespaces, search
 pytestmark = pytest.mark.slow
 
 
-def test_four_machines_that_only_a_network_connects_find_what_is_found_here(tmp_path: Path) -> None:
+def test_four_machines_that_share_only_a_network_give_the_local_answer(tmp_path: Path) -> None:
     try:
         found = search(4, revisions=6, scratch=tmp_path)
     except NoNamespaces as why:

@@ -46,7 +46,7 @@ invocations = 2
 """
 
 
-def test_builds_and_the_files_of_a_study_travel_and_logs_come_back(
+def test_builds_and_files_of_a_study_are_sent_and_logs_returned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = Repository(tmp_path / "repository")

@@ -80,7 +80,7 @@ def test_a_lost_scheduler_is_reported_and_samples_are_kept(tmp_path: Path) -> No
         assert 0 < fresh < 8, "what was measured before is not measured again"
         assert sum(map(len, kept(file)["samples"]["one"].values())) == 8
         worker.terminate()
-        assert worker.wait(20) == 0, "it was told to stop"
+        assert worker.wait(20) == 0, "it ends normally at SIGTERM"
     finally:
         for each in (process, worker):
             if each is not None:

@@ -32,7 +32,7 @@ def test_workers_say_which_machine_they_are_and_how_many_builds_they_make(cluste
     assert (offer.machine, offer.builds, offer.version) == (MACHINE, 2, "0.0.0")
 
 
-def test_workers_are_seen_at_every_look_whatever_dask_asks_for_itself(scheduler: LocalCluster) -> None:
+def test_workers_are_found_at_every_check(scheduler: LocalCluster) -> None:
     with (
         dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
         Client(scheduler.scheduler_address, set_as_default=False) as client,

@@ -34,7 +34,7 @@ def test_every_format_has_a_file_here_or_in_this_test() -> None:
     assert set(FORMATS) == {*filter(None, KNOWN.values()), *WRITTEN}
 
 
-def test_what_is_in_no_format_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_format_is_refused_with_the_list_of_formats() -> None:
     with pytest.raises(
         FormatError, match=r"^notes.txt: unknown format; name the format if it is hyperfine, pyperf"
     ):

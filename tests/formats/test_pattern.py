@@ -34,7 +34,7 @@ def test_a_metric_that_is_not_printed_is_a_failure_that_names_it(output: str) ->
 
 
 @pytest.mark.parametrize("text", ["fast", "nan", "1e999", "-inf"])
-def test_what_is_no_finite_number_is_a_failure(text: str) -> None:
+def test_a_value_that_is_not_a_finite_number_is_a_failure(text: str) -> None:
     failure = read_metrics({"real": Metric(pattern="REAL (.*)")}, f"REAL {text}\n", log="log")
     assert isinstance(failure, Failure)
 

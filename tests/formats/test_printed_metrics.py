@@ -80,5 +80,5 @@ def test_the_only_item_of_a_metric_needs_no_name() -> None:
         (Metric(reads="jmh", item=SUM), "it: the output: line 1: is not valid JSON"),
     ],
 )
-def test_what_is_not_there_is_a_failure_that_says_what_is(metric: Metric, message: str) -> None:
+def test_a_missing_item_is_a_failure_that_names_the_existing_ones(metric: Metric, message: str) -> None:
     assert message in failure(metric)

@@ -210,7 +210,7 @@ def test_criterion_has_its_own_mean_and_median(name: str) -> None:
         assert of(found.values) * 1e9 == pytest.approx(own, rel=EXACT)
 
 
-def test_what_criterion_prints_are_the_estimates_that_it_wrote() -> None:
+def test_the_printed_values_of_criterion_are_its_written_estimates() -> None:
     found = {each.benchmark: each for each in series("criterion/printed.txt")}
     assert set(found) == {"sum alone", "sums/fold/100", "sums/fold/1000", "slow/flat"}
     for printed, directory in (

@@ -178,7 +178,7 @@ def interrupted_at(line: int) -> Iterator[list[int]]:
         sys.settrace(None)
 
 
-def test_what_a_killed_process_left_is_removed_and_never_the_build(tmp_path: Path) -> None:
+def test_links_of_a_killed_process_are_removed_without_the_build(tmp_path: Path) -> None:
     equal_builds = EqualBuilds(tmp_path)
     equal_builds.ready("one")
     equal_builds.links.mkdir()

@@ -45,7 +45,7 @@ def test_two_equal_commands_stay_two() -> None:
     "text",
     ["a | b", "a && b", "a; b", "a > f", "a `b`", "a $(b)", "echo $HOME", 'echo "${x}"', "a & b", "a\nb"],
 )
-def test_what_only_a_shell_understands_is_refused_with_the_remedy(text: str) -> None:
+def test_shell_syntax_is_refused_with_the_remedy(text: str) -> None:
     with pytest.raises(UsageError, match="--shell"):
         entered(text)
     [entry] = entered(text, shell=SH).entries
@@ -55,7 +55,7 @@ def test_what_only_a_shell_understands_is_refused_with_the_remedy(text: str) -> 
 @pytest.mark.parametrize(
     "text", ["a '|'", 'a "x && y"', r"a \; b", "awk '{ print $a }'", 'a "$1"', "a {} *.c ~"]
 )
-def test_what_is_quoted_is_no_matter_for_a_shell(text: str) -> None:
+def test_quoted_text_is_no_shell_syntax(text: str) -> None:
     assert needs_shell(text) is None
 
 

@@ -37,7 +37,7 @@ def session_of(study: Study, tmp_path: Path, builder: FakeBuilder, starter: Fake
     return a_session(study, tmp_path, source=builder.source, starter=starter, builder=builder)
 
 
-def test_a_run_makes_nothing_of_what_is_skipped_and_tells_why(tmp_path: Path) -> None:
+def test_a_run_builds_no_skipped_revision_and_reports_why(tmp_path: Path) -> None:
     builder, starter = FakeBuilder(FakeSource(5)), FakeStarter(seconds=lambda _: 0.1)
     single = Skip(revision="r4", reason="hangs")
     session = session_of(skipping(MIDDLE, single), tmp_path, builder, starter)
@@ -54,14 +54,14 @@ def test_a_run_makes_nothing_of_what_is_skipped_and_tells_why(tmp_path: Path) ->
     assert [(each.reason, len(each.revisions)) for each in reported] == [("never compiled", 2), ("hangs", 1)]
 
 
-def test_a_plan_counts_no_build_of_what_is_skipped(tmp_path: Path) -> None:
+def test_a_plan_counts_no_build_of_skipped_revisions(tmp_path: Path) -> None:
     builder, starter = FakeBuilder(FakeSource(5)), FakeStarter(seconds=lambda _: 0.1)
     plan = study_plan(session_of(skipping(MIDDLE), tmp_path, builder, starter), ALL)
     assert (plan.subjects, plan.failed, len(plan.revisions)) == (3, 0, 5)
     assert [each.reason for each in plan.skipped_revisions] == ["never compiled"]
 
 
-def test_a_try_passes_over_what_is_skipped(tmp_path: Path) -> None:
+def test_a_trial_leaves_out_skipped_revisions(tmp_path: Path) -> None:
     builder = FakeBuilder(FakeSource(5), broken={"r0"})
     starter = FakeStarter(seconds=lambda _: 0.1, ended=lambda _: Exited(code=0))
     session = session_of(skipping(MIDDLE), tmp_path, builder, starter)
@@ -109,7 +109,7 @@ def answer(*positions: int) -> Answer:
     )
 
 
-def test_what_is_skipped_before_a_culprit_may_be_the_culprit() -> None:
+def test_skipped_revisions_before_a_culprit_are_candidates() -> None:
     gaps = IncludedPositions(positions=(0, 1, 4, 5))
     assert gaps.answer(answer(3)).changes[0].positions == (5,)
     assert gaps.answer(answer(3)).verdict is Verdict.FOUND
@@ -119,7 +119,7 @@ def test_what_is_skipped_before_a_culprit_may_be_the_culprit() -> None:
     assert replace(answer(1), reason="so") == IncludedPositions(positions=(0, 1)).answer(answer(1))
 
 
-def test_what_is_believed_of_skipped_revisions_counts_for_the_next_that_is_tried() -> None:
+def test_the_probability_of_skipped_revisions_counts_for_the_next_one() -> None:
     gaps = IncludedPositions(positions=(0, 1, 4))
     assert gaps.weights((0.0, 1.0, 2.0, 3.0, 4.0)) == (0.0, 1.0, 9.0)
     assert IncludedPositions(positions=(0, 1)).weights(None) is None

@@ -80,7 +80,7 @@ def test_a_repair_fits_its_cause_and_can_be_pasted(message: str, key: str, value
     ("stage", "message"),
     [("crash", "exit code 7"), ("build", "ld: cannot find -lold"), ("checkout", "no tree")],
 )
-def test_what_no_repair_of_a_tree_mends_is_only_left_out(stage: str, message: str) -> None:
+def test_failures_that_no_repair_can_fix_get_only_a_skip(stage: str, message: str) -> None:
     [group] = group_failures(TRIED, failing(0, stage=stage, message=message))
     assert [each.lines[0] for each in remedies(group, RECIPE)] == ["[[source.skip]]"]
 

@@ -71,7 +71,7 @@ def test_the_processors_counter_is_used_where_there_is_one(tmp_path: Path) -> No
     assert starter.started[-1].arguments == ("/bin/true",)
 
 
-def test_the_same_program_is_started_with_all_that_could_vary_held_fast(tmp_path: Path) -> None:
+def test_the_program_is_started_without_random_properties(tmp_path: Path) -> None:
     starter = Processor({"instructions_user": 1.0})
     counter = InstructionCounter(starter, tmp_path / "counts")
     for path in ("/a", "/a/longer/path"):
@@ -86,7 +86,7 @@ def test_the_same_program_is_started_with_all_that_could_vary_held_fast(tmp_path
     assert all(command.environment["PYTHONHASHSEED"] == "0" for command in starter.started[1:])
 
 
-def test_what_the_study_sets_itself_is_left(tmp_path: Path) -> None:
+def test_variables_of_the_study_stay(tmp_path: Path) -> None:
     starter = Processor({"instructions_user": 1.0})
     command = command_of(tmp_path, "/bin/true", environment={"PYTHONHASHSEED": "7"})
     InstructionCounter(starter, tmp_path / "counts").count(command)

@@ -29,7 +29,7 @@ def test_values_of_the_same_block_are_a_pair() -> None:
     ]
 
 
-def test_what_is_not_above_zero_has_no_ratio() -> None:
+def test_values_not_above_zero_have_no_ratio() -> None:
     assert paired(values(0.0, 1.0, 2.0), values(1.0, -1.0, 3.0)) == [Pair(first=2.0, second=3.0, quiet=True)]
 
 

@@ -197,7 +197,7 @@ def test_on_a_machine_that_is_always_busy_pairs_count_from_when_that_is_known(tm
 
 
 @given(st.lists(st.booleans(), max_size=60))
-def test_what_counts_is_decided_when_a_pair_is_taken_and_never_again(quiet: list[bool]) -> None:
+def test_whether_a_pair_counts_is_decided_when_it_is_taken(quiet: list[bool]) -> None:
     every = counted(quiet)
     assert all(counted(quiet[:length]) == every[:length] for length in range(len(quiet)))
     assert all(counts for each, counts in zip(quiet, every, strict=True) if each)

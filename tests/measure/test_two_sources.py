@@ -54,7 +54,7 @@ def runnable(
 RUNS_IT = "{source.app}/run"
 
 
-def test_what_runs_an_untouched_tree_counts_by_its_content() -> None:
+def test_a_benchmark_in_an_unchanged_tree_counts_by_its_content() -> None:
     one, two, three = (runnable(library="r0", application=id_, command=RUNS_IT) for id_ in ("r1", "r2", "r3"))
     assert one.key != two.key
     assert two.key == three.key
@@ -68,7 +68,7 @@ def test_it_does_not_matter_which_source_was_walked(command: str) -> None:
     assert (along_library.revision, along_application.revision) == ("r1", "r2")
 
 
-def test_what_does_not_use_a_tree_does_not_depend_on_it() -> None:
+def test_a_benchmark_that_does_not_use_a_tree_does_not_depend_on_it() -> None:
     one, two = (runnable(library="r0", application=id_, command="{build}/run") for id_ in ("r1", "r2"))
     assert one.key == two.key
 

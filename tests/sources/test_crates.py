@@ -70,7 +70,7 @@ def test_a_yanked_crate_can_be_had(opened: Open, tmp_path: Path) -> None:
     assert (tmp_path / "tree" / "Cargo.toml").read_text() == "broken"
 
 
-def test_what_is_gone_or_changed_is_one_release_that_cannot_be_had(
+def test_a_missing_or_changed_release_fails_alone(
     opened: Open, registry: CrateRegistry, tmp_path: Path
 ) -> None:
     source = opened()

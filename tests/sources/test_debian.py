@@ -73,7 +73,7 @@ def test_a_version_is_downloaded_once(opened: Open, archive: DebianArchive, tmp_
     assert (tmp_path / "two" / "planted.c").read_text() == "1.9-1"
 
 
-def test_what_is_gone_or_changed_is_one_version_that_cannot_be_had(
+def test_a_missing_or_changed_version_fails_alone(
     opened: Open, archive: DebianArchive, tmp_path: Path
 ) -> None:
     source = opened()
@@ -112,7 +112,7 @@ def test_answers_of_the_archives_are_cached_with_their_age_and_requested_again_o
     assert ids(opened().history()) == ids(kept.history())
 
 
-def test_what_is_kept_needs_no_archive(opened: Open, archive: DebianArchive) -> None:
+def test_cached_answers_need_no_archive(opened: Open, archive: DebianArchive) -> None:
     before = opened().history()
     archive.directory.rename(archive.directory.with_name("gone"))
     kept = opened()

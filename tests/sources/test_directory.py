@@ -33,7 +33,7 @@ def test_an_edit_makes_another_revision(root: Path) -> None:
     assert opened(root).history() != before
 
 
-def test_what_version_control_and_perftrail_keep_there_does_not_matter(root: Path) -> None:
+def test_files_of_version_control_and_perftrail_do_not_count(root: Path) -> None:
     before = opened(root).history()
     for name in (".git", ".perftrail"):
         (root / name).mkdir()

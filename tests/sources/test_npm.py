@@ -105,7 +105,7 @@ def test_a_release_is_downloaded_once_and_nothing_of_it_is_run(
     assert not list(tmp_path.rglob("pwned"))
 
 
-def test_what_is_gone_or_changed_is_one_release_that_cannot_be_had(
+def test_a_missing_or_changed_release_fails_alone(
     everything: ReleaseSource, registry: NpmRegistry, tmp_path: Path
 ) -> None:
     assert {"1.10.0", "1.11.0"} < set(ids(everything.history()))

@@ -205,7 +205,7 @@ def test_a_release_that_is_gone_says_so(opened: Open, tmp_path: Path) -> None:
         opened().materialise(Revision(id="1.1"), str(tmp_path / "tree"), str(tmp_path / "log"))
 
 
-def test_content_tells_releases_and_what_they_need_apart(opened: Open) -> None:
+def test_content_distinguishes_releases_and_their_dependencies(opened: Open) -> None:
     one, other = Revision(id="1.2"), Revision(id="1.9")
     plain, needing = opened(), opened(requires=("perftrail-needed==3.1",))
     assert plain.content(one) == opened().content(one)

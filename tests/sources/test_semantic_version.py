@@ -28,7 +28,7 @@ def test_an_end_of_a_range_may_leave_out_zeros(written: str) -> None:
 
 
 @pytest.mark.parametrize("written", ["", "latest", "1.2.3.4", "1..2", "^1.0.0", "1.0.0-", "٣.0.0"])
-def test_what_is_no_version_is_refused(written: str) -> None:
+def test_an_invalid_version_is_refused(written: str) -> None:
     with pytest.raises(SourceError, match="is not a version number"):
         SemanticVersion.read(written)
 

@@ -76,7 +76,7 @@ def test_a_copy_has_the_content_of_the_original(location: Callable[[str, str], s
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
-def test_what_was_drawn_is_copied(location: Callable[[str, str], str], kinds: Kinds) -> None:
+def test_draws_are_copied(location: Callable[[str, str], str], kinds: Kinds) -> None:
     one, other = location(kinds[0], "one.db"), location(kinds[1], "other.db")
     outcomes = (replace(measurement(key(0)), draw=DRAW), replace(measurement(key(1)), draw=Draw(seed=2)))
     with open_store(one, access="write") as store:
@@ -140,7 +140,7 @@ def test_stores_of_two_machines_become_one(tmp_path: Path) -> None:
         assert len(store.runnables()) == 2
 
 
-def test_what_differs_under_one_key_is_named_and_left_and_all_else_is_copied(tmp_path: Path) -> None:
+def test_differing_outcomes_of_one_key_are_reported_and_all_others_copied(tmp_path: Path) -> None:
     one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
     for location, wall in ((one, 1.0), (other, 2.0)):
         with open_store(location, access="write") as store:
@@ -203,7 +203,7 @@ def test_the_answer_of_a_search_is_copied_and_not_removed(tmp_path: Path) -> Non
         assert store.searches() == [replace(SEARCH, answer={"verdict": "none"})]
 
 
-def test_of_a_build_the_newer_outcome_counts_whichever_store_has_it(tmp_path: Path) -> None:
+def test_the_newer_outcome_of_a_build_counts(tmp_path: Path) -> None:
     old = replace(FAILED_BUILD, finished="2025-01-01T00:00:00+00:00")
     new = replace(BUILD, finished="2025-06-01T00:00:00+00:00")
     for number, (ours, theirs) in enumerate(((old, new), (new, old))):
@@ -217,7 +217,7 @@ def test_of_a_build_the_newer_outcome_counts_whichever_store_has_it(tmp_path: Pa
                 assert store.build(BUILT.key) == new
 
 
-def test_a_build_tried_again_is_copied_with_what_came_of_it_before(tmp_path: Path) -> None:
+def test_a_build_tried_again_is_copied_with_its_earlier_outcome(tmp_path: Path) -> None:
     one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
     tried = [
         replace(FAILED_BUILD, outcome=Failure(stage="build", message=f"{number}")) for number in range(3)
@@ -281,7 +281,7 @@ def test_a_copy_continues_where_a_run_stores_the_same_sample_meanwhile(
     assert done.differs == []
 
 
-def test_of_two_copies_at_once_nothing_is_there_twice(postgresql: str, tmp_path: Path) -> None:
+def test_two_copies_at_once_duplicate_nothing(postgresql: str, tmp_path: Path) -> None:
     one = str(tmp_path / "one.db")
     for location in (one, postgresql):
         with open_store(location, access="write") as store:

@@ -105,7 +105,7 @@ def test_a_wait_ends_at_ctrl_c(tmp_path: Path) -> None:
         assert heard(holder) == "free"
 
 
-def test_one_process_that_asks_twice_is_refused_instead_of_waiting_for_itself(tmp_path: Path) -> None:
+def test_a_process_that_locks_twice_is_refused_instead_of_waiting_for_itself(tmp_path: Path) -> None:
     path = str(tmp_path / "results.db")
     with (
         lock_for_writing(path, wait=False),

@@ -195,7 +195,7 @@ def test_a_store_of_every_version_so_far_is_read_whole(tmp_path: Path, file: Pat
     assert versions(path)[-1][0] == shipped()[-1].number
 
 
-def test_what_was_drawn_is_read_from_a_store_that_has_it(tmp_path: Path) -> None:
+def test_draws_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
         database.executescript((FILES / "version-0006.sql").read_text())

@@ -103,7 +103,7 @@ WRITES: list[Callable[[Store], None]] = [
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_what_is_opened_to_be_read_cannot_be_written(filled: Path, write: Callable[[Store], None]) -> None:
+def test_a_store_opened_for_reading_cannot_be_written(filled: Path, write: Callable[[Store], None]) -> None:
     for path in (filled, filled.with_name("missing.db")):
         with (
             open_store(str(path), access="read") as store,

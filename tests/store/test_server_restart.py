@@ -75,7 +75,7 @@ def while_away(server: Server, events: list[object], work: Callable[[], Result])
         return doing.result()
 
 
-def test_what_is_added_while_the_server_is_away_is_there_once_it_is_back(server: Server, url: str) -> None:
+def test_outcomes_added_while_the_server_is_away_are_stored_once_it_is_back(server: Server, url: str) -> None:
     events: list[object] = []
     with shared(url, events) as store:
         acquaint(store)
@@ -87,7 +87,7 @@ def test_what_is_added_while_the_server_is_away_is_there_once_it_is_back(server:
     assert "cret" not in repr(events)
 
 
-def test_what_is_read_while_the_server_is_away_is_given_once_it_is_back(server: Server, url: str) -> None:
+def test_a_read_while_the_server_is_away_ends_once_it_is_back(server: Server, url: str) -> None:
     events: list[object] = []
     with shared(url, events) as store:
         acquaint(store)

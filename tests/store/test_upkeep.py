@@ -101,7 +101,7 @@ def test_samples_that_would_be_removed_are_listed_and_stay(aged: str) -> None:
     assert statistics(aged).rows["invocation"] == 6
 
 
-def test_what_is_forgotten_is_gone_with_its_values_and_all_else_stays(aged: str) -> None:
+def test_removed_samples_are_gone_with_their_values_and_all_others_stay(aged: str) -> None:
     gone = forget(aged, "2024-06-01")
     assert (gone.invocations, gone.values, gone.done) == (4, 9, True)
     found = statistics(aged)

@@ -97,7 +97,7 @@ def _poison(root: Path, file: Path) -> Hostile:
     study = studyfile.load(str(file))
     results = results_directory(study, None)
     _commit(root / "alpha" / "history")
-    shutil.rmtree(results / "sources", ignore_errors=True)  # or it would answer from what it was told before
+    shutil.rmtree(results / "sources", ignore_errors=True)  # or the cached answer would be used
     with open_view(study, store=None) as view:
         revisions = view.source.history()
     machine, other = read_machine().id, "f" * 16

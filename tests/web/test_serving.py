@@ -157,7 +157,7 @@ def seen(snapshot: Snapshot, hostile: Hostile, command: str) -> Live:
 def test_a_running_search_shows_its_steps_and_its_posterior(snapshot: Snapshot, hostile: Hostile) -> None:
     live = seen(snapshot, hostile, "find")
     assert live.writer == "perftrail find"
-    assert live.progress is None, "when a search ends cannot be told beforehand"
+    assert live.progress is None, "the end of a search is not known beforehand"
     assert live.searching is not None
     assert live.searching.steps == 4
     assert live.searching.words.startswith("measured 45")

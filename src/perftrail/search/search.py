@@ -115,8 +115,8 @@ _PARTS = (0.5, 0.375, 0.625, 0.25, 0.75)
 class Search:
     """A search for the revisions that changed a metric, as an ask/tell object.
 
-    Tell it any known results, asked for or not. Then ask, do what it asks, and tell it the results, until
-    `Settled`.
+    First `tell` all known results, also those that it did not ask for. Then perform the action that `ask` returns,
+    and `tell` its result, until `ask` returns `Settled`.
     """
 
     def __init__(self, question: Question) -> None:

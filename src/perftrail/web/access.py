@@ -37,9 +37,9 @@ class Tokens:
 
     def role(self, token: str) -> Role | None:
         """Return the role of a token, `None` if it is unknown. Takes the same time for all tokens."""
-        asked, found = _digest(token), None
+        own, found = _digest(token), None
         for digest, role in self._digests:
-            if hmac.compare_digest(digest, asked):
+            if hmac.compare_digest(digest, own):
                 found = role
         return found
 

@@ -20,7 +20,7 @@ from tests.e2e.printing import program, write_study
 from tests.sources.repositories import Repository
 
 
-def test_a_build_is_not_kept_from_making_room_by_who_made_it(tmp_path: Path) -> None:
+def test_a_build_can_be_removed_after_its_worker_finished_with_it(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     subject = Subject(revision=Revision(id=repository.commit(program(100))), variant="plain")
     study = studyfile.load(str(write_study(tmp_path / "study", repository)))

@@ -32,25 +32,23 @@ def site(home: Path, source: Source, *, token: str = "one") -> RemoteStudy:
     )
 
 
-def test_who_reads_what_the_command_wrote_works_in_its_directory(tmp_path: Path) -> None:
+def test_a_worker_that_can_read_the_commands_directory_works_there(tmp_path: Path) -> None:
     remote_study = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"))
-    grounds = StudyCopy(remote_study, tmp_path / "worker", apart=False)
-    assert (grounds.shared, grounds.root, grounds.study) == (
+    study_copy = StudyCopy(remote_study, tmp_path / "worker", apart=False)
+    assert (study_copy.shared, study_copy.root, study_copy.study) == (
         True,
         Path(remote_study.root),
         remote_study.study,
     )
-    assert grounds.missing_files(()) is None
+    assert study_copy.missing_files(()) is None
 
 
 @pytest.mark.parametrize(("token", "apart"), [("another", False), ("one", True)])
-def test_who_does_not_see_it_or_keeps_apart_has_one_of_its_own(
-    tmp_path: Path, token: str, apart: bool
-) -> None:
+def test_other_workers_have_a_separate_directory(tmp_path: Path, token: str, apart: bool) -> None:
     remote_study = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"), token=token)
-    grounds = StudyCopy(remote_study, tmp_path / "worker", apart=apart)
-    assert grounds.root.is_relative_to(tmp_path / "worker")
-    lacks = grounds.missing_files(())
+    study_copy = StudyCopy(remote_study, tmp_path / "worker", apart=apart)
+    assert study_copy.root.is_relative_to(tmp_path / "worker")
+    lacks = study_copy.missing_files(())
     assert lacks is not None
     assert lacks.names == (STUDY,)
 
@@ -60,19 +58,19 @@ def test_files_next_to_a_study_arrive_and_its_results_stay(tmp_path: Path) -> No
     remote_study = site(home, Source(kind="directory", location=str(home / "source")))
     (home / "source").mkdir()
     (home / "source" / "main.c").write_text("int main;")
-    grounds = StudyCopy(remote_study, tmp_path / "worker", apart=True)
-    assert grounds.missing_files([PackedFiles(name=STUDY, packed=pack_study(home))]) is None
-    there = Path(grounds.study.directory)
+    study_copy = StudyCopy(remote_study, tmp_path / "worker", apart=True)
+    assert study_copy.missing_files([PackedFiles(name=STUDY, packed=pack_study(home))]) is None
+    there = Path(study_copy.study.directory)
     assert (there / "source" / "main.c").read_text() == "int main;"
-    assert grounds.study.source.location == str(there / "source")
+    assert study_copy.study.source.location == str(there / "source")
     assert not (there / ".perftrail").exists()
 
 
 def test_a_source_that_is_not_there_is_refused_with_the_remedy(tmp_path: Path) -> None:
     remote_study = site(tmp_path / "study", Source(kind="git", location=str(tmp_path / "gone")))
-    grounds = StudyCopy(remote_study, tmp_path / "worker", apart=True)
+    study_copy = StudyCopy(remote_study, tmp_path / "worker", apart=True)
     with pytest.raises(ClusterError, match=r"gone.*does not exist on this machine; use an address"):
-        _ = grounds.study
+        _ = study_copy.study
 
 
 def test_a_study_that_changed_is_another_one(tmp_path: Path) -> None:
@@ -142,14 +140,14 @@ def test_a_received_log_is_among_the_logs(tmp_path: Path, name: str) -> None:
     assert [path.read_text() for path in (results, tmp_path / "results.db")] == ["measured"] * 2
 
 
-def test_what_comes_as_a_log_leads_nowhere_else(tmp_path: Path) -> None:
+def test_a_received_log_cannot_be_written_elsewhere(tmp_path: Path) -> None:
     link = tarfile.TarInfo("logs/run.out")
     link.type, link.linkname = tarfile.SYMTYPE, "../results.db"
     with pytest.raises(ClusterError, match=r"logs/run\.out: a worker sent this as a log"):
         unpack_logs(archive(link), tmp_path, below="logs")
 
 
-def test_what_leaves_its_directory_or_is_nothing_that_was_packed_is_refused(tmp_path: Path) -> None:
+def test_unexpected_or_outside_paths_of_an_archive_are_refused(tmp_path: Path) -> None:
     for packed in (archive(tarfile.TarInfo("../outside")), b"nonsense", archive(tarfile.TarInfo("x"))[:20]):
         with pytest.raises(ClusterError, match="cannot be unpacked"):
             unpack(packed, tmp_path / "inside")

@@ -49,7 +49,7 @@ def test_waiting_for_the_first_line_has_a_limit(
         Launcher(path).start()
 
 
-def test_a_launcher_says_what_it_can(plain_launcher: Path) -> None:
+def test_a_launcher_states_its_capabilities(plain_launcher: Path) -> None:
     with Launcher(plain_launcher) as launcher:
         can = launcher.start()
     assert can.libc == ("musl" if shutil.which("musl-gcc") else "glibc")

@@ -138,7 +138,7 @@ def test_a_program_that_closes_its_streams_is_still_waited_for(launcher: Launche
     assert ran.wall_seconds >= 0.2
 
 
-def test_memory_eaten_to_the_limit_is_an_ending_of_its_own(launcher: Launcher, trial: Trial) -> None:
+def test_memory_up_to_the_limit_is_a_separate_ending(launcher: Launcher, trial: Trial) -> None:
     ran = launcher.run(trial.command("eat_memory", 400, memory_limit_bytes=50 << 20))
     if launcher.start().memory_cgroup:
         assert ran.ended == OutOfMemory()

@@ -446,7 +446,7 @@ def test_a_program_that_cannot_enter_its_cgroup_is_not_started(cgroups: Simulate
         ("n" * 600, "", ""),
     ],
 )
-def test_an_inherited_cgroup_that_is_of_no_use_is_not_used(
+def test_an_unsuitable_inherited_cgroup_is_not_used(
     cgroups: SimulatedCgroups, name: str, missing: str, fail: str
 ) -> None:
     files = {file: content for file, content in ONLY_PROCESSES.items() if file != missing}

@@ -103,16 +103,14 @@ def test_a_semaphore_that_is_free_is_no_wait_and_leaves_errno_alone(launcher: La
 
 
 @pytest.mark.parametrize("end", ["cancel", "left"])
-def test_a_wait_that_is_broken_off_is_counted_until_its_end(
-    launcher: Launcher, trial: Trial, end: str
-) -> None:
+def test_an_interrupted_wait_is_counted_until_its_end(launcher: Launcher, trial: Trial, end: str) -> None:
     ran = launcher.run(trial.command("wait_work", end, lock_counter="preload"))
     assert ran.ended == Exited(code=0)
     assert counts_of(ran).semaphores.number == 1
     assert 0.005 < counts_of(ran).semaphores.seconds < ran.wall_seconds
 
 
-def test_when_one_of_several_processes_broke_a_wait_off_is_not_known(
+def test_the_time_of_an_interrupted_wait_of_several_processes_is_unknown(
     launcher: Launcher, trial: Trial
 ) -> None:
     ran = launcher.run(trial.shell(f"{trial.targets / 'wait_work'} left; exit 0", lock_counter="preload"))
@@ -284,7 +282,7 @@ def test_programs_that_a_shell_starts_are_summed(launcher: Launcher, trial: Tria
     assert counts_of(ran).processes >= 4
 
 
-def test_what_the_program_preloads_itself_stays(launcher: Launcher, trial: Trial) -> None:
+def test_a_preload_of_the_program_stays(launcher: Launcher, trial: Trial) -> None:
     own = trial.directory / "own.so"
     source = trial.directory / "own.c"
     source.write_text(
@@ -332,10 +330,8 @@ with Launcher(Path(sys.argv[1])) as launcher:
 """
 
 
-def test_what_a_killed_perftrail_counted_into_is_removed_by_the_next(
-    plain_launcher: Path, trial: Trial
-) -> None:
-    output = trial.directory / "said"
+def test_count_files_of_a_killed_process_are_removed_by_the_next(plain_launcher: Path, trial: Trial) -> None:
+    output = trial.directory / "output"
     done = subprocess.run([sys.executable, "-c", KILLED, plain_launcher, output], check=False)
     assert done.returncode == -signal.SIGKILL
     left = Path(output.read_text().strip())
@@ -344,8 +340,8 @@ def test_what_a_killed_perftrail_counted_into_is_removed_by_the_next(
     assert not left.exists()
 
 
-def test_nothing_of_the_counting_is_left_behind(launcher: Launcher, trial: Trial) -> None:
-    output = trial.directory / "said"
+def test_count_files_are_removed(launcher: Launcher, trial: Trial) -> None:
+    output = trial.directory / "output"
     launcher.run(trial.shell('echo "$PERFTRAIL_LOCKS"', stdout=str(output), lock_counter="preload"))
     counted = Path(output.read_text().strip())
     assert counted.name.startswith("perftrail-locks-")

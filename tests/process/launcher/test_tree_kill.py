@@ -44,7 +44,7 @@ def test_a_stopped_process_is_killed_too(launcher: Launcher, trial: Trial) -> No
     assert trial.living() == []
 
 
-def test_a_cgroup_that_the_program_made_below_its_own_is_removed(launcher: Launcher, trial: Trial) -> None:
+def test_a_cgroup_that_the_program_made_is_removed(launcher: Launcher, trial: Trial) -> None:
     paths = launcher.start().cgroup_paths
     if not paths:
         pytest.skip("no cgroup can be made here")

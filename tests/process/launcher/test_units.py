@@ -212,9 +212,9 @@ def make_template(directory: Path, files: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedLeaf:
-    """What a leaf reported, and the content of its files in the end."""
+    """The output of the program, and the final content of the leaf's files."""
 
-    said: str
+    output: str
     files: dict[str, str]
 
 
@@ -225,16 +225,16 @@ def fake_leaf(build_unit: BuildUnit, tmp_path: Path) -> Callable[..., UsedLeaf]:
 
     def use(version: int, files: dict[str, str], *, memory: int = 1 << 20, processes: int = 9) -> UsedLeaf:
         template = make_template(tmp_path / "cgroups", files)
-        said = output_of(program, tmp_path / "cgroups" / "leaf", version, memory, processes)
+        output = output_of(program, tmp_path / "cgroups" / "leaf", version, memory, processes)
         assert [path.name for path in template.parent.iterdir()] == ["template"]
-        return UsedLeaf(said=said, files={file.name: file.read_text() for file in template.iterdir()})
+        return UsedLeaf(output=output, files={file.name: file.read_text() for file in template.iterdir()})
 
     return use
 
 
 def test_a_leaf_of_cgroup_2_is_limited_and_read(fake_leaf: Callable[..., UsedLeaf]) -> None:
     used = fake_leaf(2, {**MEMORY_2, **CPU_2, **PIDS, **PROCS})
-    assert used.said == "made, entered, peak 7, file 5, cpu 3000, oom 2, refused 4"
+    assert used.output == "made, entered, peak 7, file 5, cpu 3000, oom 2, refused 4"
     assert (used.files["memory.max"], used.files["memory.swap.max"]) == ("1048576", "0")
     assert (used.files["memory.oom.group"], used.files["pids.max"]) == ("1", "9")
     assert (used.files["cgroup.procs"], used.files["cgroup.kill"]) == ("0", "1")
@@ -242,7 +242,7 @@ def test_a_leaf_of_cgroup_2_is_limited_and_read(fake_leaf: Callable[..., UsedLea
 
 def test_a_leaf_of_cgroup_1_is_limited_and_read(fake_leaf: Callable[..., UsedLeaf]) -> None:
     used = fake_leaf(1, {**MEMORY_1, **CPU_1, "pids.max": "", "cgroup.procs": ""})
-    assert used.said == "made, entered, peak 7, file 5, cpu 3, oom 2, refused -1"
+    assert used.output == "made, entered, peak 7, file 5, cpu 3, oom 2, refused -1"
     assert used.files["memory.limit_in_bytes"] == "1048576"
     assert used.files["memory.memsw.limit_in_bytes"] == "1048576"
 
@@ -250,7 +250,7 @@ def test_a_leaf_of_cgroup_1_is_limited_and_read(fake_leaf: Callable[..., UsedLea
 def test_a_leaf_without_limits_is_made_as_the_kernel_makes_it(fake_leaf: Callable[..., UsedLeaf]) -> None:
     files = {**MEMORY_2, **CPU_2, **PIDS, **PROCS}
     used = fake_leaf(2, files, memory=0, processes=0)
-    assert used.said.startswith("made, entered")
+    assert used.output.startswith("made, entered")
     assert used.files == {**files, "cgroup.procs": "0", "cgroup.kill": "1"}
 
 
@@ -262,19 +262,19 @@ def test_a_leaf_without_limits_is_made_as_the_kernel_makes_it(fake_leaf: Callabl
 def test_a_leaf_that_cannot_be_limited_is_not_used(
     fake_leaf: Callable[..., UsedLeaf], files: dict[str, str]
 ) -> None:
-    assert fake_leaf(2, files).said == "not made"
+    assert fake_leaf(2, files).output == "not made"
 
 
 def test_numbers_that_a_leaf_does_not_have_are_unknown(fake_leaf: Callable[..., UsedLeaf]) -> None:
     used = fake_leaf(2, {"memory.max": "", "pids.max": "", "cgroup.procs": ""})
-    assert used.said == "made, entered, peak -1, file -1, cpu -1, oom -1, refused -1"
+    assert used.output == "made, entered, peak -1, file -1, cpu -1, oom -1, refused -1"
 
 
 def test_a_leaf_that_cannot_be_made_is_not_used_and_removed(
     fake_leaf: Callable[..., UsedLeaf], tmp_path: Path
 ) -> None:
     (tmp_path / "cgroups" / "leaf").mkdir(parents=True)
-    assert fake_leaf(2, {**MEMORY_2, **PIDS, **PROCS}).said == "not made"
+    assert fake_leaf(2, {**MEMORY_2, **PIDS, **PROCS}).output == "not made"
 
 
 @pytest.fixture

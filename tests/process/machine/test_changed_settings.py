@@ -76,20 +76,22 @@ def end(holder: subprocess.Popen[str]) -> None:
         holder.kill()
 
 
-def test_settings_are_changed_inside_and_as_they_were_after(knobs: tuple[Change, ...], record: Path) -> None:
+def test_settings_are_changed_in_the_context_and_restored_after_it(
+    knobs: tuple[Change, ...], record: Path
+) -> None:
     with ChangedSettings(knobs, record=record):
         assert says(knobs) == ["performance", "1"]
     assert says(knobs) == ["powersave", "0"]
     assert restore_abandoned_settings(record) == ()
 
 
-def test_an_error_inside_puts_them_back_too(knobs: tuple[Change, ...], record: Path) -> None:
+def test_settings_are_restored_after_an_error(knobs: tuple[Change, ...], record: Path) -> None:
     with pytest.raises(KeyboardInterrupt), ChangedSettings(knobs, record=record):
         raise KeyboardInterrupt
     assert says(knobs) == ["powersave", "0"]
 
 
-def test_when_one_cannot_be_changed_none_is(knobs: tuple[Change, ...], record: Path) -> None:
+def test_if_one_setting_cannot_be_changed_none_is(knobs: tuple[Change, ...], record: Path) -> None:
     impossible = Change(setting="x", file=str(record.parent / "no" / "such"), was="0", wanted="1")
     with (
         pytest.raises(SettingsError, match="such — cannot be set to 1"),
@@ -105,7 +107,7 @@ def test_a_setting_that_another_process_changed_stays(knobs: tuple[Change, ...],
     assert says(knobs) == ["schedutil", "0"]
 
 
-def test_the_guard_puts_back_what_a_killed_perftrail_had_changed(
+def test_the_guard_restores_settings_that_a_killed_process_had_changed(
     knobs: tuple[Change, ...], record: Path
 ) -> None:
     holder, _ = start_holder(knobs, record)
@@ -124,7 +126,7 @@ def test_the_guard_ignores_a_request_to_end(knobs: tuple[Change, ...], record: P
     end(holder)
 
 
-def test_the_next_start_puts_back_what_was_left_when_both_were_killed(
+def test_the_next_start_restores_settings_when_both_were_killed(
     knobs: tuple[Change, ...], record: Path
 ) -> None:
     holder, guard = start_holder(knobs, record)
@@ -142,7 +144,7 @@ def test_the_next_start_puts_back_what_was_left_when_both_were_killed(
     assert says(knobs) == ["powersave", "0"]
 
 
-def test_what_is_held_by_a_living_perftrail_is_left_alone(knobs: tuple[Change, ...], record: Path) -> None:
+def test_settings_of_a_living_process_stay(knobs: tuple[Change, ...], record: Path) -> None:
     with ChangedSettings(knobs, record=record):
         assert restore_abandoned_settings(record) == ()
         with pytest.raises(SettingsError, match="another perftrail"), ChangedSettings(knobs, record=record):

@@ -133,7 +133,7 @@ def test_a_machine_without_information_is_still_a_machine(tmp_path: Path) -> Non
         ("sys/hypervisor/type", "xen\n"),
     ],
 )
-def test_what_changes_speed_makes_another_machine(tmp_path: Path, file: str, content: str) -> None:
+def test_a_fact_that_affects_speed_makes_another_machine(tmp_path: Path, file: str, content: str) -> None:
     before = read_machine(make(tmp_path / "before", {}), HERE)
     after = read_machine(make(tmp_path / "after", {file: content}), HERE)
     assert before.id != after.id
@@ -161,9 +161,7 @@ def test_another_architecture_or_c_library_is_another_machine(tmp_path: Path, ot
         (".dockerenv", ""),
     ],
 )
-def test_what_describes_a_machine_at_one_time_keeps_it_the_same(
-    tmp_path: Path, file: str, content: str
-) -> None:
+def test_a_temporary_fact_keeps_the_machine(tmp_path: Path, file: str, content: str) -> None:
     before = read_machine(make(tmp_path / "before", {}), HERE)
     after = read_machine(make(tmp_path / "after", {file: content}), HERE)
     assert before.id == after.id

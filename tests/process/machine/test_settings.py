@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CPU = "sys/devices/system/cpu"
 
 
-def test_settings_are_read_where_they_are_and_left_out_where_not(tmp_path: Path) -> None:
+def test_available_settings_are_read_and_missing_ones_left_out(tmp_path: Path) -> None:
     write_files(
         tmp_path,
         {
@@ -55,7 +55,7 @@ def test_the_battery_of_a_mouse_is_not_that_of_the_machine(
     assert read_settings(str(tmp_path)).get("power") == power
 
 
-def test_only_what_differs_and_is_offered_would_be_changed(tmp_path: Path) -> None:
+def test_only_available_settings_that_differ_would_be_changed(tmp_path: Path) -> None:
     write_files(
         tmp_path,
         {

@@ -20,7 +20,7 @@ def watch(root: Path, clock: ManualClock, files: dict[str, str] | None = None) -
     return Watch(str(write_files(root, {"proc/stat": stat()} | (files or {}))), clocks=clock.clocks())
 
 
-def test_foreign_use_is_all_that_was_not_idle_and_not_ours(tmp_path: Path) -> None:
+def test_foreign_use_is_busy_time_without_perftrails(tmp_path: Path) -> None:
     clock = ManualClock()
     with watch(tmp_path, clock) as watched:
         watched.begin()
@@ -47,7 +47,7 @@ def test_the_exact_count_of_all_cpu_time_is_preferred(tmp_path: Path) -> None:
     assert found.foreign_cpus == pytest.approx(0.23)
 
 
-def test_the_count_of_a_container_is_not_the_machine(tmp_path: Path) -> None:
+def test_the_count_of_a_container_is_not_that_of_the_machine(tmp_path: Path) -> None:
     with watch(tmp_path, ManualClock(), {"sys/fs/cgroup/cpuacct/cpuacct.usage": "1\n"}) as watched:
         assert watched.method == "proc-stat"
 
@@ -171,7 +171,7 @@ def test_the_last_half_second_is_known_after_watching_it(tmp_path: Path) -> None
     assert loads[8] == pytest.approx(1.0)
 
 
-def test_watching_closes_what_it_opened(tmp_path: Path) -> None:
+def test_a_watch_closes_its_files(tmp_path: Path) -> None:
     before = open_files()
     with watch(tmp_path, ManualClock()):
         assert len(open_files()) > len(before)

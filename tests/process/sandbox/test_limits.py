@@ -135,7 +135,7 @@ def test_a_fork_bomb_gets_no_further_than_its_limit(tmp_path: Path) -> None:
     assert ran.orphans.killed < 50
 
 
-def test_too_much_memory_of_all_processes_together_is_the_end(tmp_path: Path) -> None:
+def test_too_much_memory_of_all_processes_ends_the_program(tmp_path: Path) -> None:
     with opened(tmp_path, Sandbox(memory_bytes=64 * MEBIBYTE)) as inside:
         if inside.memory_cgroup is None:
             pytest.skip("no control group for memory may be made here")

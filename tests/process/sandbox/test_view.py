@@ -32,7 +32,7 @@ def test_the_home_directory_is_there_and_empty(home: Path, tmp_path: Path) -> No
     assert [path.name for path in home.iterdir()] == ["secret"]
 
 
-def test_what_the_study_names_of_the_home_can_be_read_and_not_changed(home: Path, tmp_path: Path) -> None:
+def test_directories_of_the_home_that_the_study_names_are_read_only(home: Path, tmp_path: Path) -> None:
     (home / "tools").mkdir()
     (home / "tools" / "one").write_text("a tool\n")
     sandbox = Sandbox(readable=("~/tools",), why="the tool")
@@ -127,7 +127,7 @@ def test_files_of_one_start_are_not_visible_to_another(inside: Inside) -> None:
     assert Path("/etc/passwd").exists()
 
 
-def test_a_program_of_ones_own_can_be_started_with_the_same_view(tmp_path: Path) -> None:
+def test_another_program_can_be_started_with_the_same_view(tmp_path: Path) -> None:
     study = tmp_path / "study"
     own = study / ".perftrail" / "builds" / "own"
     own.mkdir(parents=True)

@@ -57,7 +57,7 @@ def test_a_fix_is_carried_though_the_trunk_has_changed_around_it(
     assert (tmp_path / "tree/to").readlink() == Path("run")
 
 
-def test_of_a_merge_all_that_it_brought_is_carried(
+def test_all_changes_of_a_merge_are_applied(
     opened: Open, repository: FossilRepository, launcher: Launcher, tmp_path: Path
 ) -> None:
     old = repository.commit({"f": lines()})
@@ -72,7 +72,7 @@ def test_of_a_merge_all_that_it_brought_is_carried(
     assert [(each.added, each.removed) for each in patch.files] == [(2, 2)]
 
 
-def test_what_does_not_apply_is_left_half_applied_for_settling(
+def test_a_conflict_leaves_a_partially_applied_tree_to_resolve(
     opened: Open, repository: FossilRepository, launcher: Launcher, tmp_path: Path
 ) -> None:
     old = repository.commit({"f": lines(), "g": "1\n"})

@@ -16,7 +16,9 @@ NEW_YEAR = 1_704_067_200
 """2024-01-01T00:00:00Z"""
 
 
-def test_a_day_is_what_the_trunk_had_come_to(opened: Open, repository: FossilRepository) -> None:
+def test_a_day_means_the_last_check_in_of_the_trunk_until_then(
+    opened: Open, repository: FossilRepository
+) -> None:
     commits = [
         repository.commit({"a": f"{day}"}, date=NEW_YEAR + (day - 1) * DAY + DAY // 2)
         for day in (1, 3, 5, 7, 9)

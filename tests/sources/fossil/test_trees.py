@@ -59,7 +59,7 @@ def test_a_tree_is_what_fossil_itself_would_give(
     assert str(tree) in (tmp_path / "tree.log").read_text()
 
 
-def test_what_fossil_adds_to_a_tree_goes_through_no_link(
+def test_files_that_fossil_adds_to_a_tree_follow_no_link(
     opened: Open, repository: FossilRepository, tmp_path: Path
 ) -> None:
     repository.commit(

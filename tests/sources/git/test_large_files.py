@@ -75,7 +75,7 @@ def test_a_content_that_is_another_is_refused(
     assert not (tmp_path / "tree").exists()
 
 
-def test_what_the_study_leaves_out_is_not_missed(
+def test_missing_contents_of_excluded_files_are_no_error(
     opened: Open, repository: Repository, tmp_path: Path, without_lfs: None
 ) -> None:
     repository.commit(FILES)
@@ -84,7 +84,7 @@ def test_what_the_study_leaves_out_is_not_missed(
 
 
 @pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
-def test_git_lfs_brings_what_only_the_origin_has(
+def test_git_lfs_fetches_contents_from_the_origin(
     opened: Open, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository.commit(FILES)

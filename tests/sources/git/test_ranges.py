@@ -38,7 +38,7 @@ def test_an_open_beginning_is_that_of_the_history(opened: Open, repository: Repo
     assert ids(opened(range="..main~1").history()) == commits[:3]
 
 
-def test_what_a_branch_was_is_known_to_the_users_clone_only(opened: Open, repository: Repository) -> None:
+def test_reflogs_are_read_from_the_users_clone(opened: Open, repository: Repository) -> None:
     commits = line(repository, 4)
     repository.git("reset", "--quiet", "--soft", commits[0])
     repository.git("reset", "--quiet", "--soft", commits[3])
@@ -77,7 +77,9 @@ def test_the_newest_are_counted_in_the_walk(opened: Open, merged: dict[str, str]
     assert len(opened(range="last 999").history()) == 4
 
 
-def test_a_day_is_what_the_main_line_had_come_to(opened: Open, repository: Repository) -> None:
+def test_a_day_means_the_last_commit_of_the_main_line_until_then(
+    opened: Open, repository: Repository
+) -> None:
     commits = daily(repository, [1, 3, 5, 7, 9])
     source = opened()
 
@@ -144,7 +146,7 @@ def test_hostile_tags_and_authors_are_inert(opened: Open, repository: Repository
     assert {each.label for each in opened(range=f"{hostile[1]}..{hostile[4]}").history()} <= set(hostile)
 
 
-def test_a_history_of_thousands_is_read_in_each_of_these_words(opened: Open, repository: Repository) -> None:
+def test_a_history_of_thousands_is_read_in_each_notation(opened: Open, repository: Repository) -> None:
     stream = ["reset refs/heads/main\n"]
     for number in range(5_000):
         text = str(number)

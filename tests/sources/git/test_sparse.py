@@ -79,7 +79,7 @@ def test_a_revision_with_none_of_the_files_is_a_failed_checkout(
     assert not (tmp_path / "tree").exists()
 
 
-def test_what_a_sparse_checkout_leaves_out_is_there(
+def test_files_outside_a_sparse_clone_are_checked_out(
     opened: Open, repository: Repository, tmp_path: Path
 ) -> None:
     repository.commit({"src/a": "1", "docs/b": "1"})

@@ -161,7 +161,7 @@ class Watch:
     def end(self, own_cpu_seconds: float) -> Conditions:
         """Read the counters directly after an invocation and its descendants; `own_cpu_seconds` is their CPU time."""
         before = self._begun
-        assert before is not None, "begin comes first"
+        assert before is not None, "call begin() before end()"
         self._begun = None
         self._invocations_cpu += own_cpu_seconds
         now = self._record(during=True)
