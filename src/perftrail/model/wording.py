@@ -22,6 +22,13 @@ MOST_DIGITS = 4
 _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
+_LARGEST_EXACT = 1e4
+"""Larger numbers end in zeros if their interval does not support all digits."""
+
+_LARGEST_PLAIN = 1e7
+"""Larger numbers have an exponent."""
+
+
 def quantity(value: float, unit: str, *, low: float | None = None, high: float | None = None) -> str:
     """Format a value with its unit, and with its interval if given.
 
@@ -29,15 +36,26 @@ def quantity(value: float, unit: str, *, low: float | None = None, high: float |
     '42.1 ms [41.8, 43.1]'
     >>> quantity(123456789, "B")
     '118 MiB'
+    >>> quantity(5824724, "1/s", low=4115933, high=6789132), quantity(1012345, "", low=1012340, high=1012349)
+    ('5800000 1/s [4100000, 6800000]', '1012345 [1012340, 1012349]')
+    >>> quantity(9109272, "1/s", low=6315107, high=12180224)
+    '9.11e+06 1/s [6.32e+06, 1.22e+07]'
     """
     divisor, name = scale(value, unit)
     suffix = f" {name}" if name else ""
     if low is None or high is None:
         return f"{number(value / divisor)}{suffix}"
-    if abs(value / divisor) >= 1e7:
-        return f"{number(value / divisor)}{suffix} [{number(low / divisor)}, {number(high / divisor)}]"
-    digits = decimals(value / divisor, low / divisor, high / divisor)
-    return f"{value / divisor:.{digits}f}{suffix} [{low / divisor:.{digits}f}, {high / divisor:.{digits}f}]"
+    scaled = [each / divisor for each in (value, low, high)]
+    if max(map(abs, scaled)) >= _LARGEST_PLAIN:
+        texts = [f"{each:.2e}" if each else "0" for each in scaled]
+    else:
+        digits, step = decimals(*scaled), 1.0
+        if max(map(abs, scaled)) >= _LARGEST_EXACT and (width := scaled[2] - scaled[1]) >= 100.0:
+            step = 10.0 ** (math.floor(math.log10(width)) - 1)
+        texts = [
+            f"{round(each / step) * step:.0f}" if step > 1.0 else f"{each:.{digits}f}" for each in scaled
+        ]
+    return f"{texts[0]}{suffix} [{texts[1]}, {texts[2]}]"
 
 
 def likely_unit(unit: str) -> str | None:
@@ -70,7 +88,7 @@ def number(value: float, *, digits: int = 3) -> str:
     """
     if value == 0.0 or not math.isfinite(value):
         return "0" if value == 0.0 else str(value)
-    if not 1e-4 <= abs(value) < 1e7:
+    if not 1e-4 <= abs(value) < _LARGEST_PLAIN:
         return f"{value:.{digits - 1}e}"
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
