@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,6 +106,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
             results_database(study, store), access="read", machine=here.id
         )
         results = stack.enter_context(opened)
+        stack.callback(_hide_from_git, root)
         starter = Launcher()
         stack.callback(starter.close)
         machine = _measured_by(results, here)
@@ -168,6 +169,7 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
             results_database(study, store), access="read", machine=here.id
         )
         results = stack.enter_context(opened)
+        stack.callback(_hide_from_git, root)
         starter = stack.enter_context(Launcher())
         isolation = sandboxes(study, root, starter)
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
@@ -468,9 +470,13 @@ def _refusing_removal(lock: Path) -> Iterator[None]:
 
 
 def _hide_from_git(root: Path) -> None:
-    """Keep a results directory out of `git status`, unless it contains other files than perftrail's."""
-    if root.name == RESULTS and not (root / ".gitignore").exists():
-        (root / ".gitignore").write_text("*\n", encoding="utf-8")
+    """Keep a results directory out of `git status`, unless it contains other files than perftrail's.
+
+    Commands that only read create it for the mirror of the source, and must also work if they may not write to it.
+    """
+    if root.name == RESULTS and root.is_dir() and not (root / ".gitignore").exists():
+        with suppress(OSError):
+            (root / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
 @contextmanager
