@@ -175,6 +175,8 @@ def test_the_environment_is_small_and_the_same_for_everybody(
 ) -> None:
     monkeypatch.setenv("CFLAGS", "-O0")
     monkeypatch.setenv("LD_PRELOAD_NOT", "x")
+    # As in the container images of Rust: cargo does not start without it.
+    monkeypatch.setenv("RUSTUP_HOME", "/opt/rust")
     built = project.build(
         project.commit(), recipe("env > seen; touch $TMPDIR/private", env={"WHERE": "{build}:{cpus}:${HOME}"})
     )
@@ -182,6 +184,7 @@ def test_the_environment_is_small_and_the_same_for_everybody(
     seen = dict(line.split("=", 1) for line in lines)
     assert "CFLAGS" not in seen
     assert "LD_PRELOAD_NOT" not in seen
+    assert seen["RUSTUP_HOME"] == "/opt/rust"
     assert seen["WHERE"] == f"{built.directory}:2:${{HOME}}"
     assert (seen["TZ"], seen["LC_ALL"]) == ("UTC", "C.UTF-8")
     assert seen["TMPDIR"].startswith(str(Path(built.directory).parent))

@@ -261,7 +261,8 @@ def test_if_nothing_is_built_the_line_of_the_study_is_named(
     lines = printed(study, report, capsys)
     assert lines[0] == "nothing was built: all 2 builds failed"
     assert lines[-1] == (
-        f"Next: correct {study.file}:1 (build.steps), or install what the build lacks, then perftrail check --try 1"
+        f"Next: correct {study.file}:1 (build.steps), set variables that the build needs in [build] env, "
+        "or install what it lacks, then perftrail check --try 1"
     )
     assert not any("time left" in line for line in lines)
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _INHERITED = (
     "HOME",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "http_proxy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from signal import Signals
 from typing import TYPE_CHECKING, Literal, assert_never
 
 from perftrail.model.wording import duration, quantity
@@ -102,6 +103,10 @@ Ended = Exited | Signalled | TimedOut | OutOfMemory | Cancelled | NotStarted
 """End of a process; match it and close with `assert_never`."""
 
 
+_SIGNALS = frozenset(map(int, Signals))
+"""Numbers of signals with a name; most real-time signals have none."""
+
+
 def describe_end(
     ended: Ended, *, timeout_seconds: float | None = None, memory_limit_bytes: int | None = None
 ) -> str:
@@ -109,12 +114,15 @@ def describe_end(
 
     >>> describe_end(Exited(code=3)), describe_end(TimedOut(), timeout_seconds=90)
     ('exit code 3', 'timed out after 1 min 30 s')
+    >>> describe_end(Signalled(signal=11))
+    'killed by signal 11 (SIGSEGV)'
     """
     match ended:
         case Exited(code=code):
             return f"exit code {code}" if code else ""
         case Signalled(signal=number):
-            return f"killed by signal {number}"
+            name = f" ({Signals(number).name})" if number in _SIGNALS else ""
+            return f"killed by signal {number}{name}"
         case TimedOut():
             return "timed out" if timeout_seconds is None else f"timed out after {duration(timeout_seconds)}"
         case OutOfMemory():

@@ -43,7 +43,12 @@ class Build:
     directory: Annotated[str, Key("Where the steps run, relative to the revision's root.")] = "."
     steps: Annotated[tuple[str, ...], Key("Shell lines (sh -eu) that build a revision.")] = ()
     env: Annotated[
-        Mapping[str, str], Key("Variables added to the build's environment.", names=ENVIRONMENT)
+        Mapping[str, str],
+        Key(
+            "Variables added to the build's environment, which has only a few of yours: PATH, HOME, USER, LOGNAME, "
+            "CARGO_HOME, RUSTUP_HOME, and those of proxies and certificates.",
+            names=ENVIRONMENT,
+        ),
     ] = field(default_factory=dict)
     timeout_seconds: Annotated[
         float, Key("Longest time of a build.", name="timeout", form="duration", above=0)

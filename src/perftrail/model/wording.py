@@ -155,9 +155,11 @@ def percent(share: float) -> str:
 def duration(seconds: float) -> str:
     """Format a duration coarsely.
 
-    >>> duration(3.2), duration(95), duration(7300)
-    ('3.2 s', '1 min 35 s', '2 h 1 min')
+    >>> duration(3.2), duration(95), duration(7300), duration(0.005)
+    ('3.2 s', '1 min 35 s', '2 h 1 min', '5 ms')
     """
+    if 0.0005 <= seconds < 0.05:
+        return f"{seconds * 1000.0:.0f} ms"
     if seconds < 10.0:
         return f"{seconds:.1f} s"
     whole = round(seconds)

@@ -27,7 +27,7 @@ PROPOSED_TRIES = 5
 
 _REMEDIES: Mapping[Stage, str] = {
     "checkout": "correct {line}, or the repository, then ",
-    "build": "correct {line}, or install what the build lacks, then ",
+    "build": "correct {line}, set variables that the build needs in [build] env, or install what it lacks, then ",
     "timeout": "raise the limit, {line}, then ",
     "memory": "raise the limit, {line}, then ",
 }
