@@ -68,7 +68,7 @@ def test_the_table_names_the_revisions_with_improved_and_regressed_metrics(
     assert first.startswith("found: 2 changes in 2 metrics: ")
     assert ids[BOTH_CHANGED][:10] in first
     assert ids[SIZE_CHANGED][:10] in first
-    assert "better in cost, worse in size" in printed
+    assert f"\n  {ids[BOTH_CHANGED][:10]}: better in cost, worse in size\n" in printed
 
 
 def test_a_repeated_metric_is_searched_once_and_printed_like_a_single_one(

@@ -322,6 +322,15 @@ def test_what_does_not_build_is_named() -> None:
     assert (case.get("classname"), case.get("name")) == ("build", "build")
 
 
+def test_a_junit_suite_counts_the_time_of_metrics_with_the_same_invocations_once() -> None:
+    rows = [
+        replace(row(1.2, Verdict.SLOWER, name=name), seconds=seconds)
+        for name, seconds in (("wall", 92.5), ("cpu", 92.5))
+    ]
+    [suite] = ET.fromstring(to_junit(gate(*rows)))
+    assert suite.get("time") == "92.500"
+
+
 def test_one_change_that_is_far_larger_leaves_the_others_room() -> None:
     rows = [row(3.0, Verdict.SLOWER), row(1.05, Verdict.SLOWER), row(1.06, Verdict.SLOWER)]
     drawn = [interval_bar(each, bar_limit(gate(*rows))) for each in rows]

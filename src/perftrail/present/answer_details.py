@@ -180,10 +180,11 @@ def print_table(table: FindTable, command: FindCommand) -> None:
     for changes in changes_by_culprit.values():
         for index, (answer, number) in enumerate(changes):
             rows.add_row(*map(Text, _row(answer, number, with_culprit=index == 0)))
-        if (note := two_sided(changes)) is not None:
-            rows.add_row("", Text(note, style="yellow"))
     if changes_by_culprit:
         console.print(rows)
+        for changes in changes_by_culprit.values():
+            if (note := two_sided(changes)) is not None:
+                console.print(Text(f"  {_candidates(*changes[0])}: {note}", style="yellow"))
         for line in (*_merges(changes_by_culprit.values()), *table_reservations(table)):
             console.print(Text(f"  {line}"))
     for line in unchanged(table, command):
@@ -275,6 +276,13 @@ def _row(answer: FindAnswer, number: int, *, with_culprit: bool) -> tuple[str, .
         levels_of(change),
         probability(answer.answer.changes[number].confidence),
     )
+
+
+def _candidates(answer: FindAnswer, number: int) -> str:
+    """Return the short id of a change's culprit, or those of the first and the last candidate."""
+    candidates = change_facts(answer, number).candidates
+    first, last = candidates[0].short, candidates[-1].short
+    return first if first == last else f"{first} to {last}"
 
 
 def _merges(changes_by_culprit: Iterable[Sequence[tuple[FindAnswer, int]]]) -> Iterator[str]:
