@@ -204,6 +204,37 @@ def test_uncommitted_changes_are_not_measured_and_are_reported(history: History,
     assert report["verdict"] == "same"
 
 
+def test_uncommitted_changes_are_compared_and_their_check_out_stays_as_it_is(
+    history: History, tmp_path: Path
+) -> None:
+    checkout = tmp_path / "checkout"
+    subprocess.run(["git", "clone", "-q", history.repository.path, checkout], check=True)
+    subprocess.run(["git", "-C", checkout, "reset", "-q", "--hard", history.slower], check=True)
+    file = tmp_path / "perftrail.toml"
+    file.write_text(STUDY.format(repository=checkout))
+    words = (str(file), "--benchmark", "still", "--json")
+    (checkout / "still").write_text("echo steps 1000\n")
+
+    def status() -> str:
+        command = ["git", "-C", str(checkout), "status", "--porcelain"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    before = status()
+    report = json.loads(compare("HEAD", ".", *words, expect=0).stdout)
+    assert report["head"]["label"] == "working tree (1 file changed)"
+    assert report["head"]["summary"] == "still"
+    assert report["verdict"] == "slower"
+    assert status() == before
+    repeated = json.loads(compare("HEAD", ".", *words, expect=0).stdout)
+    assert repeated["fresh"] == 0
+    nothing = json.loads(compare("HEAD", "--staged", *words, expect=0).stdout)
+    assert nothing["notes"] == ["nothing is changed since then"]
+    subprocess.run(["git", "-C", checkout, "add", "still"], check=True)
+    staged = json.loads(compare("HEAD", "--staged", *words, expect=0).stdout)
+    assert staged["head"]["label"] == "staged (1 file changed)"
+    assert staged["fresh"] == 0, "the same content was measured already"
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -308,15 +308,23 @@ def read_span(text: str) -> Span:
     return _read_ends(text)
 
 
-_WORKING_TREE = re.compile(r"\.|\.{4}|\.{3}[^.].*|.*[^.]\.{3}")
-"""A range with the working tree ``.`` as an end, or as both."""
+WORKING_TREE = "."
+"""Name of the files of a git check-out as they are, tracked or not."""
+
+STAGED = ":staged"
+"""Name of what is staged in a git check-out's index."""
+
+_WITH_WORKING_TREE = re.compile(r"(?P<both>\.{4})|\.{3}(?P<new>[^.].*)?|(?P<old>.*[^.])\.{3}")
+"""A range with the working tree as an end, or as both."""
 
 
 def _read_ends(text: str) -> Ends:
-    if _WORKING_TREE.fullmatch(text):
-        raise ValueError(
-            'has "." as an end: the working tree is not a revision. Commit your changes first, or name the commit that '
-            "git makes of them without changing anything: $(git stash create)"
+    if (found := _WITH_WORKING_TREE.fullmatch(text)) is not None:
+        both = found["both"] is not None
+        old, new = found["old"] or "", found["new"] or ""
+        return Ends(
+            old=WORKING_TREE if both or not found["old"] else old.strip(),
+            new=WORKING_TREE if both or found["old"] else new.strip(),
         )
     old, dots, new = (part.strip() for part in text.partition(".."))
     if not dots and (two := _WITHOUT.fullmatch(text)) is not None:

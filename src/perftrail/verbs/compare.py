@@ -29,6 +29,7 @@ from perftrail.model.build import Failure
 from perftrail.model.json_data import to_plain
 from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells, same_everywhere
+from perftrail.model.source import STAGED, WORKING_TREE
 from perftrail.model.store_records import ComparisonRecord
 from perftrail.model.subject import Subject
 from perftrail.model.wording import counted
@@ -361,13 +362,20 @@ class Compare:
         if study.searched_source.kind == "directory":
             raise UsageError("a directory has only one revision; a comparison needs two")
         base, head = (find_revision(study, source, name) for name in (self._request.base, self._request.head))
-        if isinstance(source, EditableSource) and (named := source.edited()) in (base.id, head.id):
+        names = (self._request.base, self._request.head)
+        if (
+            not {WORKING_TREE, STAGED}.intersection(names)
+            and isinstance(source, EditableSource)
+            and (named := source.edited()) in (base.id, head.id)
+        ):
             self._notes.append(
-                "the working tree has uncommitted changes, which are not measured: "
-                f"{named[:10]} is the commit"
+                f"the working tree has uncommitted changes, which are not measured: {named[:10]} is the commit; "
+                'to measure them, write "."'
             )
         if base.id == head.id:
-            self._notes.append("base and head are the same revision")
+            unchanged = any(name in (WORKING_TREE, STAGED) for name in names) and names[0] != names[1]
+            why = "nothing is changed since then" if unchanged else "base and head are the same revision"
+            self._notes.append(why)
         return base, head
 
     def _build_both(self, base: Revision, head: Revision) -> Generator[Event, None, list[ComparedBenchmark]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import PerftrailError
-from perftrail.model.source import Archive
+from perftrail.model.source import STAGED, WORKING_TREE, Archive
 from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision
 from perftrail.process.launcher import Launcher
@@ -135,6 +135,10 @@ def use_everything(source: GitSource, home: Path, launcher: Launcher, table: Sou
     source.content_without(history[-1], ("g",))
     source.refresh()
     source.edited()
+    for number, name in enumerate((WORKING_TREE, STAGED)):
+        with suppress(PerftrailError):
+            (found,) = source.history(f"{name}..{name}")
+            source.materialise(found, str(home / f"tree {number}"), str(home / "log"))
     source.materialise(history[0], str(home / "tree"), str(home / "log"))
     patches = GitPatches(table, cache=str(home / "cache"), starter=launcher)
     patches.changes(history[0], history[1])

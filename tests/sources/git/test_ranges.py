@@ -52,9 +52,7 @@ def test_reflogs_are_read_from_the_users_clone(opened: Open, repository: Reposit
     [
         ("v1...v2", "too many dots"),
         ("v1", "not a range"),
-        (".", r"working tree is not a revision.*\$\(git stash create\)"),
-        ("v1...", "working tree is not a revision"),
-        ("...v1", "working tree is not a revision"),
+        (".", "not a range"),
         ("^v1 ^v2", "not a range"),
         ("last 0", "no revision"),
         ("last few", "not a range"),

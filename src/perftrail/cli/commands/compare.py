@@ -18,6 +18,7 @@ from perftrail.cli.options import (
     study_argument,
 )
 from perftrail.errors import UsageError
+from perftrail.model.source import STAGED
 from perftrail.model.wording import quoted
 from perftrail.present.shared_sentences import shell_words
 
@@ -48,8 +49,11 @@ class CompareOptions(TypedDict):
 
 @click.command("compare", cls=Command)
 @click.argument("base")
-@click.argument("head")
+@click.argument("head", required=False)
 @study_argument
+@click.option(
+    "--staged", is_flag=True, help="Compare BASE with what is staged in git's index; leave HEAD out."
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["never", "slower", "unclear", "any"]),
@@ -120,8 +124,9 @@ class CompareOptions(TypedDict):
 @json_option
 def command(
     base: str,
-    head: str,
+    head: str | None,
     study: str | None,
+    staged: bool,
     format_name: str,
     output: str | None,
     also: tuple[str, ...],
@@ -132,6 +137,8 @@ def command(
     **comparison: Unpack[CompareOptions],
 ) -> None:
     """Compare revision HEAD with BASE in every benchmark, metric and point: faster, slower, same or unclear.
+
+    In a git check-out, . as HEAD is the working tree: every file that git does not ignore, as it is now.
 
     perftrail builds both and measures them in interleaved pairs, until each verdict is certain. All verdicts share one
     family-wise error rate: more benchmarks do not fail a gate more often by chance. Equal builds are not measured. An
@@ -144,6 +151,12 @@ def command(
     from perftrail.present.gate_output import Job, parse_also, write_gate
     from perftrail.verbs.compare import Compare
 
+    if staged:
+        if study is not None:
+            raise UsageError("--staged: leave HEAD out; the staged files are the head")
+        study, head = head, STAGED
+    if head is None:
+        raise UsageError(f"compare {base} with which revision? Name it, or write . for the working tree")
     format_name = "json" if as_json else format_name
     others = parse_also(also, formats=(*FORMATS, *IMAGES))
     loaded = options.apply_to(sources.load(study))

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
+from perftrail.model.source import STAGED, WORKING_TREE
 from perftrail.sources.ranges import (
     LARGEST_LABEL_BYTES,
     MergedLine,
@@ -159,6 +160,11 @@ class FossilLineage:
 
     def resolve(self, name: str) -> str:
         """Return the id of a check-in; after a pull it is read again. Raises `SourceError` if there is none."""
+        if name in (WORKING_TREE, STAGED):
+            raise SourceError(
+                f"{self.location}: files of a Fossil check-out are not a revision; commit them, to a private branch "
+                "for example: fossil commit --private --branch NAME"
+            )
         if self._known is not None and name in self._known:
             return name
         id_ = self._copy.resolve(name)

@@ -134,7 +134,10 @@ class GitSource:
             raise SourceError(f"{self._table.location}: git cannot read its history: {result.why}")
         fields = result.fields()
         label = self._table.label
-        labels = self._labels(ids, label) if label else self._lineage.tags()
+        labels = {
+            **(self._labels(ids, label) if label else self._lineage.tags()),
+            **self._lineage.uncommitted,
+        }
         revisions = []
         for start in range(0, len(fields), _FIELDS):
             id_, tree, parents, time, summary = fields[start : start + _FIELDS]

@@ -9,7 +9,9 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
+from perftrail.model.source import STAGED, WORKING_TREE
 from perftrail.sources.git.command import find_objects
+from perftrail.sources.git.working_tree import commit_working_tree
 from perftrail.sources.ranges import MergedLine, by_ancestry, last_tags
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.sources.git.command import Git
     from perftrail.sources.git.mirror import Mirror
+    from perftrail.sources.git.working_tree import TreeCommit
 
 
 MOST_RENAMES = 200
@@ -127,6 +130,7 @@ class GitLineage:
     def __init__(self, mirror: Mirror, table: SourceTable) -> None:
         self._mirror = mirror
         self._table = table
+        self._uncommitted: dict[str, TreeCommit] = {}
 
     @property
     def location(self) -> str:
@@ -134,8 +138,20 @@ class GitLineage:
         return self._mirror.location
 
     def resolve(self, name: str) -> str:
-        """Return the full id of the commit that a name means to the user. Raises `SourceError` if there is none."""
-        return self._mirror.resolve(name)
+        """Return the full id of the commit that a name means to the user. Raises `SourceError` if there is none.
+
+        The working tree is read once: it stays the same commit as long as this object is used.
+        """
+        if name not in (WORKING_TREE, STAGED):
+            return self._mirror.resolve(name)
+        if name not in self._uncommitted:
+            self._uncommitted[name] = commit_working_tree(self._mirror, name)
+        return self._uncommitted[name].id
+
+    @property
+    def uncommitted(self) -> Mapping[str, str]:
+        """Names of the commits of the working tree and of what is staged, by id."""
+        return {each.id: each.name for each in self._uncommitted.values() if each.name}
 
     def newest(self) -> str:
         """Return the user's checked-out commit, or an address's main branch."""

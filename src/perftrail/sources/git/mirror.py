@@ -178,8 +178,10 @@ class Mirror:
                 "write a date such as 2024-01-31, a tag or an id"
             )
         found = self._commit(Path(origin.lookup) if origin.lookup else mirror, name)
-        if found is None and not self._fetched:
-            self._fetch(origin, origin.refs)
+        if found is None:
+            # Only the mirror has the commit of a working tree.
+            if not self._fetched:
+                self._fetch(origin, origin.refs)
             found = self._commit(mirror, name)
         if found is None and _FULL_ID.fullmatch(name) and not origin.lookup:
             found = self._fetch_unreferenced(origin, name)
@@ -209,6 +211,24 @@ class Mirror:
             return None
         path = Path(self.location.removeprefix("file://"))
         return path / ".git" if (path / ".git").is_dir() else path
+
+    @property
+    def check_out(self) -> Path | None:
+        """The directory of the user's check-out; `None` for an address."""
+        lookup = self._reach().lookup
+        return Path(lookup) if lookup else None
+
+    def exclude_files(self) -> list[Path]:
+        """Return the files outside of a check-out with patterns of ignored files: the repository's and the user's."""
+        own = self.own_copy
+        settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        users = remote_git(self._starter, cache=self._cache)
+        words = ("config", "--type=path", "--get", "core.excludesFile")
+        found = users.without_repository().run(*words, repository=self._home)
+        named = Path(found.lines()[0]) if found.lines() else settings / "git" / "ignore"
+        return [
+            file for file in (own / "info" / "exclude" if own else None, named) if file and file.is_file()
+        ]
 
     def _reach(self) -> _Origin:
         if self._origin is None:

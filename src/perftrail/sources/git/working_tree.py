@@ -1,0 +1,183 @@
+"""The user's working tree, or what is staged in it, as a commit of the mirror.
+
+The commit has every file that git sees: tracked ones, and untracked ones that are not ignored. Its id depends only on
+their content and on the checked-out commit, so that equal trees share their samples. The user's repository is only
+read: the index is a copy, and new objects go to the mirror. Nothing that the repository names is started, so no filter
+cleans a file (see `sources.git.command`); checked out again, it has the same content.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.errors import SourceError
+from perftrail.model.source import WORKING_TREE
+from perftrail.model.wording import counted, listed
+from perftrail.sources.client import LONG_SECONDS
+from perftrail.sources.git.command import find_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perftrail.sources.client import ToolResult
+    from perftrail.sources.git.command import Git
+    from perftrail.sources.git.mirror import Mirror
+
+MOST_NAMED = 3
+"""Number of changed files in the summary of such a commit."""
+
+_AUTHOR = {
+    f"GIT_{role}_{key}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for key, value in (("NAME", "perftrail"), ("EMAIL", "perftrail@localhost"))
+}
+_NO_BLOB = ("160000", "000000")
+"""Modes of submodules and removed files, which have no content in this repository."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeCommit:
+    """A commit of the mirror with the files of the working tree, and its name.
+
+    The name of an unchanged tree is empty: it is the checked-out commit.
+    """
+
+    id: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CheckOut:
+    """The user's check-out: its directory, its index, and the directory with the objects of its repository."""
+
+    top: Path
+    index: Path
+    objects: Path
+
+
+def commit_working_tree(mirror: Mirror, name: str) -> TreeCommit:
+    """Return the commit of the working tree (`name` is `WORKING_TREE`), or of what is staged (`STAGED`).
+
+    Raises `SourceError` for a repository without a working tree.
+    """
+    check_out = _find_check_out(mirror, name)
+    head = mirror.resolve("HEAD")
+    with _own_index(mirror, check_out) as git:
+        if name == WORKING_TREE:
+            _add_files(mirror, git, check_out)
+        changed = _copy_changes(mirror, git, check_out, head)
+        if not changed:
+            return TreeCommit(id=head)
+        what = "working tree" if name == WORKING_TREE else "staged"
+        return TreeCommit(
+            id=_commit(mirror, git, check_out, head, changed),
+            name=f"{what} ({counted(len(changed), 'file')} changed)",
+        )
+
+
+def _find_check_out(mirror: Mirror, name: str) -> _CheckOut:
+    what = "the working tree" if name == WORKING_TREE else "what is staged"
+    if mirror.check_out is None:
+        raise SourceError(
+            f"{mirror.location}: {what} is a revision only of a repository on this machine; name a directory in "
+            "source.location"
+        )
+    words = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index")
+    found = mirror.git.run(*words, "--git-path", "objects", repository=mirror.check_out)
+    if found.failed:
+        raise SourceError(f"{mirror.location}: has no working tree ({found.why})")
+    top, index, objects = map(Path, found.lines()[:3])
+    return _CheckOut(top=top, index=index, objects=objects)
+
+
+@contextmanager
+def _own_index(mirror: Mirror, check_out: _CheckOut) -> Iterator[Git]:
+    """Yield a git with the files of the user's check-out, the mirror's settings, and a copy of the index.
+
+    The copy keeps what git knows of unchanged files, so that only changed ones are read.
+    """
+    with tempfile.TemporaryDirectory(prefix="index-", dir=mirror.ready().parent) as scratch:
+        index = Path(scratch, "index")
+        if check_out.index.is_file():
+            shutil.copy2(check_out.index, index)
+        yield mirror.git.with_variables(
+            GIT_DIR=str(mirror.path),
+            GIT_WORK_TREE=str(check_out.top),
+            GIT_INDEX_FILE=str(index),
+            GIT_ALTERNATE_OBJECT_DIRECTORIES=str(check_out.objects),
+        )
+
+
+def _add_files(mirror: Mirror, git: Git, check_out: _CheckOut) -> None:
+    """Update the copy of the index with every changed, new and removed file that git does not ignore."""
+    excludes = [f"--exclude-from={file}" for file in mirror.exclude_files()]
+    listing = _run(
+        mirror, git, check_out,
+        "ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-per-directory=.gitignore", *excludes,
+    )  # fmt: skip
+    names = [name for name in dict.fromkeys(listing.output.split(b"\0")) if name]
+    wanted = b"".join(name + b"\0" for name in names if _has_content(check_out.top, name))
+    options = ("--add", "--remove", "--replace", "-z", "--stdin")
+    _run(mirror, git, check_out, "update-index", *options, stdin=wanted)
+
+
+def _has_content(top: Path, name: bytes) -> bool:
+    """Whether git can store a path: a file, a link, a removed path or a submodule, but no other repository or pipe."""
+    if name.endswith(b"/"):
+        return False
+    try:
+        mode = (top / os.fsdecode(name)).lstat().st_mode
+    except OSError:
+        return True
+    return stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
+
+
+def _copy_changes(mirror: Mirror, git: Git, check_out: _CheckOut, head: str) -> list[str]:
+    """Return the files that differ from a commit; copy their content into the mirror where it is only staged."""
+    options = ("--cached", "--raw", "--no-abbrev", "--no-renames", "-z")
+    fields = _run(mirror, git, check_out, "diff-index", *options, head).fields()
+    changed, ids = [], []
+    for entry, path in zip(fields[::2], fields[1::2], strict=True):
+        _, mode, _, id_, _ = entry.split(" ")
+        changed.append(path)
+        if mode not in _NO_BLOB:
+            ids.append(id_)
+    known = find_objects(mirror.git, mirror.path, ids) if ids else []
+    missing = [id_ for id_, found in zip(ids, known, strict=True) if found is None]
+    if missing:
+        stdin = "".join(f"{id_}\n" for id_ in missing).encode()
+        pack = _run(mirror, git, check_out, "pack-objects", "--stdout", "--quiet", stdin=stdin).output
+        _run(mirror, mirror.git, check_out, "unpack-objects", "-q", stdin=pack, directory=mirror.path)
+    return changed
+
+
+def _commit(mirror: Mirror, git: Git, check_out: _CheckOut, head: str, changed: Sequence[str]) -> str:
+    (tree,) = _run(mirror, git, check_out, "write-tree").lines()
+    (time,) = _run(mirror, git, check_out, "show", "--no-patch", "--format=%cI", head).lines()
+    dated = git.with_variables(**_AUTHOR, GIT_AUTHOR_DATE=time, GIT_COMMITTER_DATE=time)
+    others = len(changed) - MOST_NAMED
+    summary = listed([*changed[:MOST_NAMED], *([f"{others} more"] if others > 0 else [])], "and")
+    words = ("commit-tree", tree, "-p", head)
+    (id_,) = _run(mirror, dated, check_out, *words, stdin=f"{summary}\n".encode(errors="replace")).lines()
+    return id_
+
+
+def _run(
+    mirror: Mirror,
+    git: Git,
+    check_out: _CheckOut,
+    *words: str,
+    stdin: bytes = b"",
+    directory: Path | None = None,
+) -> ToolResult:
+    result = git.run(*words, repository=directory or check_out.top, stdin=stdin, timeout_seconds=LONG_SECONDS)
+    if result.failed:
+        raise SourceError(f"{mirror.location}: git cannot read the working tree: {result.why}")
+    return result
