@@ -33,7 +33,8 @@ from perftrail.model.target import parse_metric
 from perftrail.present.gate_formats import FORMATS
 from perftrail.results.gate import Gate, Row
 from perftrail.results.selection import Choice, Selection
-from perftrail.stats.comparison import Verdict, layout_noise
+from perftrail.stats.comparison import Verdict
+from perftrail.stats.layout_noise import layout_noise
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.backport.backport import Backport
 from perftrail.verbs.backport.patch import FittedPatch

@@ -25,7 +25,7 @@ from perftrail.search.answer import Verdict as Found
 from perftrail.stats.changepoints import change_points
 from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.store.memory import MemoryStore
-from perftrail.verbs.watch.batch import Alarm, WatchedMetric, alarms_by_history, alarms_by_pairs
+from perftrail.verbs.watch.alarms import Alarm, WatchedMetric, alarms_by_history, alarms_by_pairs
 from perftrail.verbs.watch.messages import Sender, deliver, delivered
 from perftrail.verbs.watch.state import (
     Level,

@@ -17,8 +17,9 @@ from perftrail.model.json_data import from_plain
 from perftrail.model.measurement import Machine
 from perftrail.model.metrics import Better
 from perftrail.model.subject import Revision
-from perftrail.stats.comparison import Comparison, LayoutNoise, Verdict
+from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.stats.estimate import Estimate
+from perftrail.stats.layout_noise import LayoutNoise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,14 +9,12 @@ that are never excluded. For c other than zero it assumes a constant shift in lo
 
 `compare` uses these bets for half of its error. The other half is for the last analysis, at a fixed number of pairs:
 Wilcoxon's signed-rank test, which detects smaller changes. `compare_once`, for pairs that are analysed once, only
-uses that test. Both widen the interval where neighbouring pairs are correlated. `layout_noise` estimates how much
-builds differ without any change of the code, from neighbouring revisions: most of them change nothing measurable.
+uses that test. Both widen the interval where neighbouring pairs are correlated.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -559,32 +557,3 @@ def _mid_ranks(values: Floats) -> Floats:
     sums = np.bincount(inverse, weights=ranks)
     mid: Floats = (sums / counts)[inverse]
     return mid
-
-
-LEAST_NEIGHBOURS = 5
-LEAST_PAIRS = 3
-
-TO_SIGMA = 1.4826
-"""Ratio of a normal variable's standard deviation to its median absolute deviation."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutNoise:
-    """Standard deviation of a build's level over layouts, in logarithms, estimated from pairs of neighbours."""
-
-    value: float
-    builds: int
-
-
-def layout_noise(neighbours: Sequence[Sequence[float]]) -> LayoutNoise | None:
-    """Estimate layout noise from log ratios of neighbouring builds, one sequence for each two builds.
-
-    The estimate is robust: fewer than half of the neighbours may be real changes. The pairs' own scatter is
-    subtracted. `None` with fewer than `LEAST_NEIGHBOURS` sequences of at least `LEAST_PAIRS` pairs.
-    """
-    known = [each for each in neighbours if len(each) >= LEAST_PAIRS]
-    if len(known) < LEAST_NEIGHBOURS:
-        return None
-    distance = TO_SIGMA * statistics.median(abs(statistics.fmean(each)) for each in known)
-    sampling = statistics.median(statistics.variance(each) / len(each) for each in known)
-    return LayoutNoise(value=max(0.0, (distance**2 - sampling) / 2.0) ** 0.5, builds=len(known))

@@ -36,8 +36,9 @@ from perftrail.model.wording import counted
 from perftrail.ports import EditableSource
 from perftrail.results.gate import ComparedMetric, FailedSide, Gate, Row, levels_of_ratio
 from perftrail.results.selection import TIMES, Choice
-from perftrail.stats.comparison import FAMILY_ERROR, Verdict, layout_noise
+from perftrail.stats.comparison import FAMILY_ERROR, Verdict
 from perftrail.stats.estimate import estimate
+from perftrail.stats.layout_noise import layout_noise
 from perftrail.studyfile.reading import mistake
 from perftrail.verbs.backport.patch import find_revision
 
@@ -53,7 +54,8 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.results.gate import FailOn, SideName
-    from perftrail.stats.comparison import LayoutNoise, Rule
+    from perftrail.stats.comparison import Rule
+    from perftrail.stats.layout_noise import LayoutNoise
 
 
 class ComparedBenchmark:

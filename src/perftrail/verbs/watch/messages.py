@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perftrail.find.answer import FindAnswer
     from perftrail.model.study import Receivers, Study
     from perftrail.model.target import Target
-    from perftrail.verbs.watch.batch import Alarm
+    from perftrail.verbs.watch.alarms import Alarm
     from perftrail.verbs.watch.state import WatchState
 
 

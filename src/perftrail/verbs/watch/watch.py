@@ -16,7 +16,7 @@ from perftrail.model.source import Ends, read_span
 from perftrail.ports import GrowingSource
 from perftrail.search.budget import Budget
 from perftrail.verbs.backport.patch import find_revision
-from perftrail.verbs.watch.batch import Alarm, alarms_by_history, alarms_by_pairs, measured_batch
+from perftrail.verbs.watch.alarms import Alarm, alarms_by_history, alarms_by_pairs, measured_batch
 from perftrail.verbs.watch.messages import change_id, message, metric_key
 from perftrail.verbs.watch.state import MOST_LEVELS, Level, WatchState, level, state_on_branch
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from perftrail.measure.session import Session
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.verbs.watch.batch import WatchedMetric
+    from perftrail.verbs.watch.alarms import WatchedMetric
     from perftrail.verbs.watch.state import PendingMessage
 
 
