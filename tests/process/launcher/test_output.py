@@ -30,11 +30,21 @@ def test_a_gibibyte_printed_is_cut_and_the_program_runs_on(
     assert files[descriptor - 1].stat().st_blocks * 512 <= 2 * MIB
 
 
-def test_errors_are_cut_also_if_the_output_is_not_kept(launcher: Launcher, trial: Trial) -> None:
-    errors = trial.directory / "err"
-    ran = launcher.run(trial.command("print_bytes", 2 * MIB, 2, stderr=str(errors), output_cap_bytes=MIB))
-    assert (ran.stdout_truncated, ran.stderr_truncated) == (False, True)
-    assert errors.stat().st_size == MIB
+@pytest.mark.parametrize(("descriptor", "stream"), [(1, "stdout"), (2, "stderr")])
+def test_one_stream_is_cut_while_the_program_runs_though_the_other_is_not_kept(
+    launcher: Launcher, trial: Trial, descriptor: int, stream: str
+) -> None:
+    kept = trial.directory / "kept"
+    until_cut = f"until [ $(wc -c < {kept}) -le {MIB} ]; do sleep 0.01; done"
+    script = f"{trial.targets}/print_bytes {2 * MIB} {descriptor}; {until_cut}"
+    environment = {"PATH": "/usr/bin:/bin"}
+    streams = {stream: str(kept)}
+    ran = launcher.run(
+        trial.shell(script, environment=environment, output_cap_bytes=MIB, timeout_seconds=60, **streams)
+    )
+    assert ran.ended == Exited(code=0)
+    assert (ran.stdout_truncated, ran.stderr_truncated) == (descriptor == 1, descriptor == 2)
+    assert kept.stat().st_size == MIB
 
 
 def test_output_at_the_cap_is_whole(launcher: Launcher, trial: Trial) -> None:
