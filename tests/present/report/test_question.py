@@ -16,11 +16,12 @@ from perftrail.model.metrics import Derived
 from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy
 from perftrail.model.subject import Revision
-from perftrail.model.target import resolve
+from perftrail.model.target import parse_metric, resolve
 from perftrail.present.html_page import to_markdown
 from perftrail.present.report.report import make_report
-from perftrail.results.selection import Selection
+from perftrail.results.selection import Choice, Selection
 from perftrail.search.budget import Budget
+from perftrail.verbs.compare import Compare, CompareRequest
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher
@@ -29,6 +30,7 @@ from tests.measure.fake_session import a_session, a_study, drain
 if TYPE_CHECKING:
     from perftrail.present.html_page import Page
 
+WALL = Choice(metrics=(parse_metric("wall"),))
 RATIO = Derived(benchmark="work", value="wall[threads=1] / wall[threads=4]", better="higher")
 VARIANTS = {
     name: Variant(rebuild=False, run=VariantRun(parts={"kind": f"--{name}"})) for name in ("plain", "pooled")
@@ -167,8 +169,12 @@ def test_the_search_of_a_gated_branch_does_not_replace_the_answer_of_the_study(t
             budget=Budget(invocations=300),
         )
         drain(Find(session, request).events())
+    drain(Compare(session, CompareRequest(base="r18", head="r19", choice=WALL)).events())
     page = make_report(session, tmp_path)
     assert "r12" in page.verdict.sentence
+    assert page.lead is not None
+    assert page.lead.name == "history-work-wall", "the first chart is the answer's"
+    assert any(each.title.startswith("r19 compared with r18") for each in page.sections)
     assert page.verdict.sentence.startswith("Found: ")
     [steps] = [each for each in page.sections if each.name == "search"]
     assert any("between r0 and r19" in each for each in steps.paragraphs)

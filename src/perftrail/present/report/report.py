@@ -298,7 +298,10 @@ def report_of(
     compared, curves = compare_subjects(data), curve_sections(data)
     possible = [comparison_section(data, compared), all_benchmarks_section(data), samples_section(data)]
     others = [section for section in possible if section is not None]
-    results = [*compared_sections(data.comparisons), *_by_question(data, histories, curves, others)]
+    results = _by_question(data, histories, curves, others)
+    # The first section has the chart of the answer, which is a search's if one has ended.
+    start = 1 if data.answers else 0
+    results[start:start] = compared_sections(data.comparisons)
     claims = claims_section(data)
     search = search_section(data)
     lead = results[0] if results else None
