@@ -153,6 +153,24 @@ def test_failures_of_the_oldest_alone_are_distinguished(tmp_path: Path) -> None:
     assert advised.group.failed_range.range == "..r1"
 
 
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"r0", "r1"}, "only the oldest revisions fail like this: the failures end before r2. "),
+        ({"r4"}, "only this revision fails like this: the failures begin after r3. "),
+        ({"r2"}, "only this revision fails like this: the failures begin after r1 and end before r3. "),
+    ],
+)
+def test_the_tried_revisions_between_which_failures_begin_and_end_are_named(
+    broken: set[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, study = FakeSource(5), a_study()
+    builder = FakeBuilder(source, broken=broken)
+    session = a_session(study, tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder)
+    _, report = drain(Attempt(session, ALL, count=5).events())
+    assert any(line.strip().startswith(said) for line in printed(study, report, capsys))
+
+
 def test_nothing_that_starts_is_of_no_use(tmp_path: Path) -> None:
     source = FakeSource(2)
     starter = FakeStarter(seconds=steady, ended=lambda _: Exited(code=1))

@@ -112,13 +112,13 @@ def _which(failed_range: FailedRange) -> str:
 
 
 def _ends(failed_range: FailedRange) -> str:
-    """Return the two ends of a range in words."""
+    """Return where the failures begin and end in words, as far as revisions were tried."""
     ends = []
     if failed_range.before is not None:
-        ends.append(f"begins after {failed_range.before.short}")
+        ends.append(f"begin after {failed_range.before.short}")
     if failed_range.after is not None:
-        ends.append(f"ends before {failed_range.after.short}")
-    return f"the range {' and '.join(ends)}"
+        ends.append(f"end before {failed_range.after.short}")
+    return f"the failures {' and '.join(ends)}"
 
 
 def _line(text: str) -> str:
