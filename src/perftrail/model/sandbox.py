@@ -1,4 +1,4 @@
-"""The sandbox of a study: what builds and runs may access, and messages of programs that it refused something."""
+"""The sandbox of a study: what builds and runs may access, and messages of programs about refused operations."""
 
 from __future__ import annotations
 

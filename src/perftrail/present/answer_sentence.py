@@ -380,7 +380,7 @@ def _metric(answer: Mapping[str, Json]) -> str:
 
 
 def _searched_for_failures(answer: Mapping[str, Json]) -> bool:
-    """Whether a search looked for the begin of failures; older answers state it only by their metric."""
+    """Whether a search was for the beginning of failures; older answers state it only by their metric."""
     return answer.get("goal", answer.get("metric")) == WORKS
 
 
