@@ -145,6 +145,30 @@ def test_counts_that_jump_between_two_values_show_no_change_point() -> None:
     assert change_points([(position, (log,)) for position, log in enumerate(logs.tolist())]) == ()
 
 
+def two_levels(levels: Sequence[float], share: float, *, seed: int, samples: int) -> Levels:
+    """Return samples of revisions of which this share is 40 % larger, as memory is if a collector starts or not."""
+    rng = np.random.default_rng(seed)
+    larger = rng.random((len(levels), samples)) < share
+    logs = np.log(levels)[:, None] + math.log(1.4) * larger + rng.normal(size=larger.shape) * 0.005
+    return [(position, tuple(row)) for position, row in enumerate(logs.tolist())]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+@pytest.mark.parametrize(("samples", "length"), [(5, 20), (5, 45), (10, 20), (10, 45), (20, 20), (20, 45)])
+def test_samples_with_two_levels_are_rarely_reported_as_a_change(
+    share: float, samples: int, length: int
+) -> None:
+    drawn = [two_levels([1.0] * length, share, seed=seed, samples=samples) for seed in range(40)]
+    assert sum(bool(change_points(series)) for series in drawn) <= 2
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_a_step_of_both_levels_is_found(share: float) -> None:
+    [point] = change_points(two_levels([1.0] * 25 + [1.6] * 25, share, seed=1, samples=10))
+    assert point.earliest <= 25 <= point.latest
+    assert point.low < 1.6 < point.high
+
+
 def test_a_step_below_the_noise_is_found_between_long_segments() -> None:
     [point] = change_points(history([1.0] * 2000 + [1.02] * 2000, layout=0.0))
     assert point.earliest <= 2000 <= point.latest

@@ -1,11 +1,14 @@
 """Levels of a metric along a measured history, and the model of their noise, which may be correlated.
 
-A revision's level is the median of its log values. Its variance is
-``tau^2 + sigma^2 pi / (2 n + pi - 2)``: `tau` is the standard deviation between builds, `sigma` between samples. The
-last factor is the variance of a median of n normal values. Differences of neighbouring revisions estimate both, since
-a few steps hardly affect them. Noise may be correlated along a history, because a machine's state outlasts one
-revision. The model is white noise plus an autoregressive process of order 1: the correlation at distance h is
-``share * decay^h``. Such noise varies more than differences of neighbours show, and long means are less certain.
+A revision's level is the median of its log values. Its variance is ``tau^2 + sigma^2 pi / (2 n + pi - 2)``: `tau` is
+the standard deviation between builds, `sigma` between samples. The last factor is the variance of a median of n
+normal values. Differences of neighbouring revisions estimate both, since a few steps hardly affect them. Samples of
+some programs have two levels, for example of memory. Then most neighbouring samples are equal, although a median may
+be at either level. So a level's error is at least that of the order statistics of its samples if these are much
+wider, and the share of samples far from their median is the share of outliers. Noise may be correlated along a
+history, because a machine's state outlasts one revision. The model is white noise plus an autoregressive process of
+order 1: the correlation at distance h is ``share * decay^h``. Such noise varies more than differences of neighbours
+show, and long means are less certain.
 """
 
 from __future__ import annotations
@@ -63,6 +66,18 @@ LOOK_BACK = 16
 
 FEWEST = 20
 """Fewer levels cannot show correlation between neighbours."""
+
+TWO_LEVELS = 3.0
+"""Factor above which a median's error from order statistics replaces that of normal noise: such samples spread less."""
+
+FEWEST_ORDERED = 5
+"""Fewest samples whose order statistics show how certain their median is."""
+
+OUTLYING = 5.0
+"""A sample further from its revision's median, in standard deviations of neighbouring samples, is an outlier."""
+
+_QUANTILE = 1.96
+"""Of the normal distribution, for 95 % intervals."""
 
 _MEDIAN_SQUARE = 0.4549364
 """Median of the square of a standard normal variable."""
@@ -179,6 +194,7 @@ def levels_of(samples: SampleColumns) -> Levels | None:
     counts = np.bincount(owners, minlength=len(samples.counts))
     positions = samples.positions[counts > 0]
     within = np.diff(values)[np.diff(owners) == 0]
+    all_values, ordered_errors = values, _median_errors(values, counts)
     values, counts = _medians(values, counts), counts[counts > 0]
     if len(values) < 2 or (len(within) < FEW and len(values) <= FEW):
         return None
@@ -194,12 +210,17 @@ def levels_of(samples: SampleColumns) -> Levels | None:
     if len(within) >= FEW:
         limits = math.exp(UNDERESTIMATE / math.sqrt(len(within))) * np.sqrt(usual**2 + sigma**2 * share)
         bounds = np.where(errors < limits, np.minimum(bounds, limits), bounds)
+    wider = ordered_errors > TWO_LEVELS * errors
+    errors, bounds = (
+        np.where(wider, ordered_errors, errors),
+        np.where(wider, np.maximum(ordered_errors, bounds), bounds),
+    )
     return Levels(
         positions=positions,
         values=values,
         errors=errors,
         bounds=bounds,
-        contamination=np.fromiter(map(contamination, counts.tolist()), np.float64, len(counts)),
+        contamination=_contamination(counts, _outlier_share(all_values, values, counts, sigma)),
     )
 
 
@@ -235,9 +256,23 @@ def layout_spread(differences: Floats, known: Floats) -> float:
     return max(high, FINEST)
 
 
+def _outlier_share(samples: Floats, medians: Floats, counts: Whole, sigma: float) -> float:
+    """Return the share of samples that are far from the median of their revision; at least `OUTLIERS`."""
+    several = np.repeat(counts >= FEWEST_ORDERED, counts)
+    if sigma == 0.0 or not several.any():
+        return OUTLIERS
+    distances = np.abs(samples - np.repeat(medians, counts))[several]
+    return max(OUTLIERS, float(np.mean(distances > OUTLYING * sigma)))
+
+
+def _contamination(counts: Whole, outliers: float) -> Floats:
+    share = math.ceil(outliers * 100.0) / 100.0  # a few values, which are computed once
+    return np.fromiter((contamination(count, share) for count in counts.tolist()), np.float64, len(counts))
+
+
 @cache
-def contamination(count: int) -> float:
-    """Return the probability that the median of `count` samples is arbitrary.
+def contamination(count: int, outliers: float = OUTLIERS) -> float:
+    """Return the probability that the median of `count` samples is arbitrary, for a share of outliers among them.
 
     Either half of the samples are arbitrary, or the whole build is.
 
@@ -245,7 +280,7 @@ def contamination(count: int) -> float:
     (0.0301, 0.0592, 0.0004)
     """
     clean = sum(
-        math.comb(count, bad) * OUTLIERS**bad * (1.0 - OUTLIERS) ** (count - bad)
+        math.comb(count, bad) * outliers**bad * (1.0 - outliers) ** (count - bad)
         for bad in range((count + 1) // 2)
     )
     return 1.0 - clean + ODD_BUILDS
@@ -336,6 +371,23 @@ def _log_inflation(before: int, after: int) -> Floats:
     factor = (own[0] + own[1] - 2.0 * both) / (1.0 / before + 1.0 / after)
     found: Floats = np.log(1.0 - models.shares + models.shares * factor)
     return found
+
+
+def _median_errors(values: Floats, counts: Whole) -> Floats:
+    """Return the standard error of each owner's median, for owners with values, without a model of the noise.
+
+    It is the distance of two order statistics that enclose the median with at most 95 % probability, over that of
+    a normal distribution. The extremes are left out, so that one outlier has no effect; it is 0 for fewer than
+    `FEWEST_ORDERED` values. `values` is sorted by owner.
+    """
+    firsts, errors = np.cumsum(counts) - counts, np.zeros(len(counts))
+    for count in np.unique(counts[counts >= FEWEST_ORDERED]).tolist():
+        owners = np.flatnonzero(counts == count)
+        ordered = np.sort(values[firsts[owners, None] + np.arange(count)], axis=1)
+        outside = max(1, math.floor((count - _QUANTILE * math.sqrt(count)) / 2.0))
+        distance = ordered[:, count - 1 - outside] - ordered[:, outside]
+        errors[owners] = distance * math.sqrt(count) / (2.0 * (count - 1 - 2 * outside))
+    return errors[counts > 0]
 
 
 def _medians(values: Floats, counts: Whole) -> Floats:
