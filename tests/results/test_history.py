@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -12,12 +12,14 @@ import pytest
 from perftrail.find.loop import prior_from_samples
 from perftrail.measure.events import now
 from perftrail.measure.session import Session
+from perftrail.model.json_data import Json
 from perftrail.model.plan import Cell
+from perftrail.model.store_records import SearchRecord
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.target import resolve
 from perftrail.present.dashboard.regressions import regressions
 from perftrail.present.report.data import read_report_data
-from perftrail.results.changes import HistoryChange, history_changes
+from perftrail.results.changes import HistoryChange, history_changes, with_answers
 from perftrail.results.rows import rows
 from perftrail.results.selection import Selection
 from perftrail.results.show import show
@@ -81,6 +83,21 @@ def test_a_change_is_reported_with_its_revision_and_its_effect(tmp_path: Path) -
         "low": change.point.low,
         "high": change.point.high,
     }
+
+
+def test_a_change_that_a_search_certified_is_never_called_small(tmp_path: Path) -> None:
+    session = measured(tmp_path)
+    found = history_changes(session.source.history(), rows(session))
+    small = replace(found.points[0], point=replace(found.points[0].point, alert=False))
+    found = replace(found, points=(small,))
+    certified: dict[str, Json] = {"revisions": ["r25"], "effect": {"value": 1.4, "low": 1.3, "high": 1.5}}
+    other: dict[str, Json] = {**certified, "revisions": ["r24"]}
+    for change, is_alert in ((certified, True), (other, False)):
+        answer: dict[str, Json] = {"metric": "work.wall", "variant": "plain", "changes": [change]}
+        record = SearchRecord(key="k", machine="m", question={}, answer=answer)
+        [shown] = with_answers(found, session.study, [record]).points
+        assert shown.point.alert is is_alert
+        assert (shown.point.effect == 1.4) is is_alert
 
 
 def test_revisions_that_were_not_measured_stay_candidates(tmp_path: Path) -> None:

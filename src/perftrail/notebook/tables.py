@@ -157,7 +157,7 @@ CHANGES = (
     Column(
         "alert",
         "truth",
-        "Whether the change reaches the alert level: certainly large, and shown by several builds.",
+        "Whether the change is certainly large and shown by several builds, or certified by a search.",
     ),
     Column(
         "candidates",

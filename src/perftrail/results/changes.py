@@ -45,7 +45,7 @@ class HistoryChangeJson(TypedDict):
     effect: Annotated[ValueWithIntervalJson, "the ratio after/before"]
     p_value: float
     size: Annotated[ValueWithIntervalJson, "standardised effect size"]
-    alert: bool
+    alert: Annotated[bool, "certainly large and shown by several builds, or certified by a search"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class HistoryChanges:
 
     @property
     def alerts(self) -> tuple[HistoryChange, ...]:
-        """The changes at the alert level."""
+        """The changes at the alert level, and those that a search certified."""
         return tuple(each for each in self.points if each.point.alert)
 
     @property
@@ -233,7 +233,7 @@ def answers_of(record: SearchRecord) -> tuple[Mapping[str, Json], ...]:
 def with_answers(found: HistoryChanges, study: Study, records: Sequence[SearchRecord]) -> HistoryChanges:
     """Return changes with certified effects and levels, where the last search of a metric names the change.
 
-    So one change has one effect and one interval in every output.
+    So one change has one effect and one interval in every output, and a certified change is never called small.
     """
     effects = dict(_effects(study, records))
     return replace(found, points=tuple(_certified(each, effects) for each in found.points))
@@ -269,7 +269,7 @@ def _certified(each: HistoryChange, effects: Mapping[Named, Mapping[str, Json]])
                 if all(isinstance(level, float) for level in levels):
                     before, after = (float(str(level)) for level in levels)
                     point = replace(point, before=before, after=after)
-                return replace(each, point=point)
+                return replace(each, point=replace(point, alert=True))
     return each
 
 
