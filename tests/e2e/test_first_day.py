@@ -294,7 +294,7 @@ def test_the_command_for_more_pairs_has_each_option_once(tmp_path: Path) -> None
         repository.commit(program(1, name=f"{number}"))
     study = write_study(tmp_path / "study", repository)
     done = perftrail("compare", "HEAD~1", "HEAD", study, "--threshold", "0.1%", "--max-pairs", "10")
-    (line,) = (each for each in done.stdout.splitlines() if "measure more pairs" in each)
+    (line,) = (each for each in done.stdout.splitlines() if each.startswith("Next: perftrail compare "))
     assert line.count("--max-pairs") == 1
     assert line.count("--threshold") == 1
 
