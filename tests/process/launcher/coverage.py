@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parents[3]
 LAUNCHER = REPOSITORY / "launcher"
 TESTS = Path(__file__).parent
-NOT_COUNTED = "not sanitized and not hardening and not floor and not says_what_it_can"
+NOT_COUNTED = "not sanitized and not hardening and not floor and not states_its_capabilities"
 """Tests of other builds than the counted one, and of the size of the one that users get."""
 
 UNREACHABLE = {
