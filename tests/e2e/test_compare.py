@@ -243,7 +243,7 @@ def test_uncommitted_changes_are_compared_and_their_check_out_stays_as_it_is(
         (("HEAD", "HEAD~1", "--also", "pdf=x"), "--also pdf=x"),
         (("HEAD", "HEAD~1", "--threshold", "5"), "--threshold"),
         (("HEAD", "HEAD~1", "--confidence", "1"), "--confidence"),
-        (("HEAD", "HEAD~1", "--budget", "soon"), "--budget soon"),
+        (("HEAD", "HEAD~1", "--budget", "soon"), '--budget "soon": is not a duration'),
     ],
 )
 def test_wrong_usage_exits_2_with_the_reason(study: Path, words: tuple[str, ...], reason: str) -> None:
