@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +14,8 @@ from perftrail.verbs.resolution import Resolution
 from tests.starting import start
 
 
-def doctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return start("doctor", *arguments, env={**os.environ, **environment}, timeout=120)
+def doctor(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    return start("doctor", *arguments, env={**os.environ, **environment}, cwd=cwd, timeout=120)
 
 
 def test_a_quick_check_prints_grades_and_the_next_command() -> None:
@@ -27,6 +28,13 @@ def test_a_quick_check_prints_grades_and_the_next_command() -> None:
     assert "\x1b" not in done.stdout
     assert all(line == line.rstrip() for line in lines)
     assert "resolve" not in done.stdout
+
+
+def test_the_next_command_fits_the_directory(tmp_path: Path) -> None:
+    assert "Next: perftrail init (writes a first study)" in doctor("--quick", cwd=tmp_path).stdout
+    (tmp_path / "perftrail.toml").touch()
+    printed = " ".join(doctor("--quick", cwd=tmp_path).stdout.split())
+    assert "perftrail run (" in printed
 
 
 def test_programs_get_json_alone() -> None:

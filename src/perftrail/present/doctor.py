@@ -44,8 +44,11 @@ def checking_status(*, quick: bool) -> Iterator[None]:
         yield
 
 
-def print_report(report: DoctorReport) -> None:
-    """Print the findings, the worst first, then what is fine, the resolution, and the next command."""
+def print_report(report: DoctorReport, *, has_study: bool) -> None:
+    """Print the findings, the worst first, then what is fine, the resolution, and the next command.
+
+    `has_study`: whether there is a study to run in the directory or above it.
+    """
     console = output()
     for change in report.restored:
         console.print(
@@ -61,7 +64,7 @@ def print_report(report: DoctorReport) -> None:
     console.print()
     if report.resolution is not None:
         console.print(Text(_wrapped(resolution_line(report.resolution), console), style="bold"))
-    console.print(Text(_wrapped(_next(report), console), style="dim"))
+    console.print(Text(_wrapped(_next(report, has_study=has_study), console), style="dim"))
 
 
 def resolution_line(resolution: Resolution) -> str:
@@ -146,7 +149,9 @@ def _percent(share: float) -> str:
     return f"{number(share * 100)} %"
 
 
-def _next(report: DoctorReport) -> str:
+def _next(report: DoctorReport, *, has_study: bool) -> str:
+    if not has_study:
+        return "Next: perftrail init (writes a first study), or perftrail measure COMMAND (needs none)"
     if any(finding.fix for finding in report.findings):
         return "Next: sudo perftrail doctor --fix -- perftrail run (measures with changed settings)"
     return "Next: perftrail run (flags noisy samples; see docs/how-to/trustworthy-numbers.md)"

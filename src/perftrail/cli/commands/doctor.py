@@ -47,6 +47,7 @@ def command(quick: bool, fix: bool, as_json: bool, arguments: tuple[str, ...]) -
 
 def _examine(*, quick: bool, as_json: bool) -> None:
     from perftrail.present.doctor import checking_status, print_report
+    from perftrail.studyfile.reading import find_upwards
     from perftrail.verbs.doctor import examine
 
     with checking_status(quick=quick):
@@ -54,7 +55,7 @@ def _examine(*, quick: bool, as_json: bool) -> None:
     if as_json:
         print_json("doctor", report.as_json())
     else:
-        print_report(report)
+        print_report(report, has_study=find_upwards(".") is not None)
 
 
 def _run_fixed(arguments: tuple[str, ...]) -> int:
@@ -71,6 +72,7 @@ def _run_fixed(arguments: tuple[str, ...]) -> int:
 
 def _fix_until_interrupted(*, quick: bool, as_json: bool) -> None:
     from perftrail.present.doctor import checking_status, print_report, print_restored, print_setting_changes
+    from perftrail.studyfile.reading import find_upwards
     from perftrail.verbs.doctor import changed_settings, examine
 
     with changed_settings() as changes:
@@ -80,7 +82,7 @@ def _fix_until_interrupted(*, quick: bool, as_json: bool) -> None:
         if as_json:
             print_json("doctor", report.as_json())
         else:
-            print_report(report)
+            print_report(report, has_study=find_upwards(".") is not None)
         if changes:
             _wait_for_signal()
     print_restored(changes)
