@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -110,3 +113,11 @@ def test_the_old_name_of_the_maximum_of_pairs_leads_to_the_new_one() -> None:
     assert result.exit_code == 2
     assert "--max-runs" in result.output
     assert "--max-pairs" in result.output
+
+
+def test_git_perftrail_is_perftrail() -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["git", "perftrail", "compare", "-h"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith("Usage: perftrail compare "), done.stderr

@@ -95,7 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     keep_to_one_thread()
     try:
-        code = cli.main(args=None if arguments is None else list(arguments), standalone_mode=False)
+        words = None if arguments is None else list(arguments)
+        code = cli.main(args=words, prog_name="perftrail", standalone_mode=False)
     except click.exceptions.Abort:
         code = _interrupted()
     except KeyboardInterrupt:
