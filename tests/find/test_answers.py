@@ -25,9 +25,11 @@ from perftrail.present.answer_sentence import (
     answer_facts,
     certificate_words,
     change_facts,
+    headline_of,
     stored_answers,
 )
 from perftrail.present.next_find import FindCommand
+from perftrail.search.answer import Verdict
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher
@@ -65,6 +67,20 @@ def test_each_block_of_a_certificate_has_a_new_layout(tmp_path: Path) -> None:
     assert not any("relink" in line for line in certificate_words(change_facts(answer, 0)))
     requests = [links for _, links in builder.relinks if len(links) > 1]
     assert max(map(len, requests)) == 8, "one request links several layouts"
+
+
+@pytest.mark.parametrize(("used", "is_mostly_noisy"), [(0, False), (4, False), (30, True)])
+def test_an_answer_none_of_mostly_noisy_samples_states_that(
+    tmp_path: Path, used: int, is_mostly_noisy: bool
+) -> None:
+    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(10), starter=stepping_at(99)))
+    answer = replace(answer, noisy=used, invocations=40)
+    assert answer.answer.verdict == "none"
+    assert answer.as_json()["mostly_noisy"] is is_mostly_noisy
+    words = " while other processes used the machine, probability "
+    assert (words in headline_of([answer_facts(answer)])) is is_mostly_noisy
+    unclear = replace(answer, answer=replace(answer.answer, verdict=Verdict.UNCLEAR))
+    assert words not in headline_of([answer_facts(unclear)])
 
 
 def test_without_relinking_the_answer_recommends_it_unless_the_change_is_large(tmp_path: Path) -> None:

@@ -177,6 +177,7 @@ class FindAnswerJson(PinsJson):
     invocations: int
     discarded: Annotated[int, "noisy samples that were repeated"]
     noisy: Annotated[int, "noisy samples that the answer uses"]
+    mostly_noisy: Annotated[bool, "whether these are more than half of all samples"]
     seconds: float
     confidence: Annotated[float, "posterior probability that the verdict is right"]
     minimum_detectable: Annotated[float | None, "the smallest relative change that would have been detected"]
@@ -331,6 +332,12 @@ class FindAnswer:
         return self.answer.verdict == "unclear"
 
     @property
+    def mostly_noisy(self) -> bool:
+        """Whether other processes used the machine during more than half of the samples that the answer uses."""
+        invocations_per_sample = 1 if isinstance(self.target, Working) else len(self.target.points)
+        return 2 * self.noisy * invocations_per_sample > self.invocations
+
+    @property
     def stopped_by_budget(self) -> bool:
         """Whether a budget ended the search."""
         return self.answer.reason in (TIME_SPENT, BUILDS_SPENT, INVOCATIONS_SPENT)
@@ -372,6 +379,7 @@ class FindAnswer:
             "invocations": self.invocations,
             "discarded": self.discarded,
             "noisy": self.noisy,
+            "mostly_noisy": self.mostly_noisy,
             "seconds": round(self.seconds, 3),
             "confidence": self.answer.confidence,
             "minimum_detectable": _finite(self.answer.minimum_detectable),

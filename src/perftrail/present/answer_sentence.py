@@ -69,7 +69,8 @@ class ChangeFacts:
 class AnswerFacts:
     """The facts about one metric that the sentences of a search's answer state.
 
-    `no_change_sentence` replaces the usual sentence of an answer without changes.
+    `no_change_sentence` replaces the usual sentence of an answer without changes. `mostly_noisy`: other processes used
+    the machine during most samples, which can hide a change, for example in how threads scale.
 
     `below` is a certain change below the threshold. `doubts` are changes that are not in the answer: below the
     threshold, or only likely.
@@ -82,6 +83,7 @@ class AnswerFacts:
     changes: tuple[ChangeFacts, ...]
     below: Effect | None = None
     no_change_sentence: str = ""
+    mostly_noisy: bool = False
     certificate: Summary | None = None
     doubts: tuple[str, ...] = ()
 
@@ -268,6 +270,7 @@ def _stored_answer(answer: Mapping[str, Json], known: Mapping[str, Revision]) ->
         )
         if searched_for_failures
         else "",
+        mostly_noisy=answer.get("mostly_noisy") is True,
         certificate=_certificate(answer),
         doubts=tuple(_doubts(answer)),
     )
@@ -460,8 +463,9 @@ def _no_change(answer: AnswerFacts) -> str:
         return f"no revision is known to have changed {answer.metric}{smaller}"
     if answer.verdict == "none":
         size = f" by {percent(least)} or more" if least > 0.0 else ""
+        where = " while other processes used the machine" if answer.mostly_noisy else ""
         sure = probability(answer.confidence)
-        return f"no revision changed {answer.metric}{size}, probability {sure}{smaller}"
+        return f"no revision changed {answer.metric}{size}{where}, probability {sure}{smaller}"
     detected = (
         f"; a change of {percent(least)} between the ends would have been detected"
         if math.isfinite(least)
