@@ -166,6 +166,46 @@ def test_files_of_git_lfs_keep_their_content(opened: Open, repository: Repositor
     assert files(put(opened(), found, tmp_path / "tree"))["large.bin"] == "content\n"
 
 
+def test_a_sparse_check_out_and_a_split_index_have_all_tracked_files(
+    opened: Open, repository: Repository, checkout: Path, tmp_path: Path
+) -> None:
+    repository.git("sparse-checkout", "set", "--no-cone", "/a.c")
+    repository.git("update-index", "--split-index")
+    (checkout / "a.c").write_text("changed\n")
+    assert not (checkout / "dir").exists()
+    found = revision(opened())
+    assert found.summary == "a.c"
+    assert files(put(opened(), found, tmp_path / "tree"))["dir/b.c"] == "2\n"
+
+
+def test_a_file_that_is_only_announced_is_not_staged(
+    opened: Open, repository: Repository, checkout: Path
+) -> None:
+    (checkout / "new.c").write_text("new\n")
+    repository.git("add", "--intent-to-add", "new.c")
+    assert revision(opened(), STAGED).id == repository.git("rev-parse", "HEAD")
+    assert revision(opened()).summary == "new.c"
+
+
+def test_conflicts_are_part_of_the_working_tree_but_not_staged(
+    opened: Open, repository: Repository, checkout: Path, tmp_path: Path
+) -> None:
+    repository.git("checkout", "--quiet", "-b", "other")
+    for branch, text in (("other", "one\n"), ("main", "two\n")):
+        repository.git("checkout", "--quiet", branch)
+        (checkout / "a.c").write_text(text)
+        (checkout / branch).mkdir()
+        (checkout / branch / "x").write_text("")
+        repository.git("add", "--all")
+        repository.git("commit", "--quiet", "--message", branch)
+    subprocess.run(["git", "-C", checkout, "merge", "other"], check=False, capture_output=True)
+    found = revision(opened())
+    assert found.summary == "a.c and other/x"
+    assert "<<<<<<<" in files(put(opened(), found, tmp_path / "tree"))["a.c"]
+    with pytest.raises(SourceError, match="unresolved conflicts"):
+        revision(opened(), STAGED)
+
+
 @pytest.mark.parametrize("name", [WORKING_TREE, STAGED])
 def test_only_a_check_out_on_this_machine_has_one(
     opened: Open, repository: Repository, checkout: Path, tmp_path: Path, name: str

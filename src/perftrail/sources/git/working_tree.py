@@ -21,7 +21,6 @@ from perftrail.errors import SourceError
 from perftrail.model.source import WORKING_TREE
 from perftrail.model.wording import counted, listed
 from perftrail.sources.client import LONG_SECONDS
-from perftrail.sources.git.command import find_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,8 +37,6 @@ _AUTHOR = {
     for role in ("AUTHOR", "COMMITTER")
     for key, value in (("NAME", "perftrail"), ("EMAIL", "perftrail@localhost"))
 }
-_NO_BLOB = ("160000", "000000")
-"""Modes of submodules and removed files, which have no content in this repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +69,17 @@ def commit_working_tree(mirror: Mirror, name: str) -> TreeCommit:
     with _own_index(mirror, check_out) as git:
         if name == WORKING_TREE:
             _add_files(mirror, git, check_out)
-        changed = _copy_changes(mirror, git, check_out, head)
+        elif _run(mirror, git, check_out, "ls-files", "--unmerged").output:
+            raise SourceError(
+                f"{mirror.location}: the index has unresolved conflicts; resolve and stage them first"
+            )
+        (tree,) = _run(mirror, git, check_out, "write-tree").lines()
+        changed = _changed_files(mirror, git, check_out, head, tree)
         if not changed:
             return TreeCommit(id=head)
         what = "working tree" if name == WORKING_TREE else "staged"
         return TreeCommit(
-            id=_commit(mirror, git, check_out, head, changed),
+            id=_commit(mirror, git, check_out, head, tree, changed),
             name=f"{what} ({counted(len(changed), 'file')} changed)",
         )
 
@@ -106,7 +108,8 @@ def _own_index(mirror: Mirror, check_out: _CheckOut) -> Iterator[Git]:
     with tempfile.TemporaryDirectory(prefix="index-", dir=mirror.ready().parent) as scratch:
         index = Path(scratch, "index")
         if check_out.index.is_file():
-            shutil.copy2(check_out.index, index)
+            for file in (check_out.index, *check_out.index.parent.glob("sharedindex.*")):
+                shutil.copy2(file, Path(scratch, file.name))
         yield mirror.git.with_variables(
             GIT_DIR=str(mirror.path),
             GIT_WORK_TREE=str(check_out.top),
@@ -139,33 +142,27 @@ def _has_content(top: Path, name: bytes) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
 
 
-def _copy_changes(mirror: Mirror, git: Git, check_out: _CheckOut, head: str) -> list[str]:
-    """Return the files that differ from a commit; copy their content into the mirror where it is only staged."""
-    options = ("--cached", "--raw", "--no-abbrev", "--no-renames", "-z")
-    fields = _run(mirror, git, check_out, "diff-index", *options, head).fields()
-    changed, ids = [], []
-    for entry, path in zip(fields[::2], fields[1::2], strict=True):
-        _, mode, _, id_, _ = entry.split(" ")
-        changed.append(path)
-        if mode not in _NO_BLOB:
-            ids.append(id_)
-    known = find_objects(mirror.git, mirror.path, ids) if ids else []
-    missing = [id_ for id_, found in zip(ids, known, strict=True) if found is None]
-    if missing:
-        stdin = "".join(f"{id_}\n" for id_ in missing).encode()
-        pack = _run(mirror, git, check_out, "pack-objects", "--stdout", "--quiet", stdin=stdin).output
-        _run(mirror, mirror.git, check_out, "unpack-objects", "-q", stdin=pack, directory=mirror.path)
-    return changed
+def _changed_files(mirror: Mirror, git: Git, check_out: _CheckOut, head: str, tree: str) -> list[str]:
+    options = ("-r", "--name-only", "--no-renames", "--no-ext-diff", "-z")
+    return _run(mirror, git, check_out, "diff-tree", *options, head, tree).fields()
 
 
-def _commit(mirror: Mirror, git: Git, check_out: _CheckOut, head: str, changed: Sequence[str]) -> str:
-    (tree,) = _run(mirror, git, check_out, "write-tree").lines()
+def _commit(
+    mirror: Mirror, git: Git, check_out: _CheckOut, head: str, tree: str, changed: Sequence[str]
+) -> str:
+    """Write the commit, and copy what only the user's repository has of it into the mirror."""
     (time,) = _run(mirror, git, check_out, "show", "--no-patch", "--format=%cI", head).lines()
     dated = git.with_variables(**_AUTHOR, GIT_AUTHOR_DATE=time, GIT_COMMITTER_DATE=time)
     others = len(changed) - MOST_NAMED
     summary = listed([*changed[:MOST_NAMED], *([f"{others} more"] if others > 0 else [])], "and")
     words = ("commit-tree", tree, "-p", head)
     (id_,) = _run(mirror, dated, check_out, *words, stdin=f"{summary}\n".encode(errors="replace")).lines()
+    # Git writes no object that the user's repository has, such as the content of staged files.
+    revisions = f"{id_}\n^{head}\n".encode()
+    pack = _run(
+        mirror, git, check_out, "pack-objects", "--revs", "--stdout", "--quiet", stdin=revisions
+    ).output
+    _run(mirror, mirror.git, check_out, "unpack-objects", "-q", stdin=pack, directory=mirror.path)
     return id_
 
 
