@@ -532,11 +532,11 @@ def _text(log: Path) -> str:
 
 
 def _last_line(log: Path) -> str:
-    """Return the last output line of a failed program, error output first."""
-    for file in (log.with_suffix(".err"), log):
+    """Return the last line of a failed program's error output; without one, that of its output, as a quote."""
+    for file, words in ((log.with_suffix(".err"), ": {}"), (log, '; its last line is "{}"')):
         lines = [line.strip() for line in _text(file).splitlines() if line.strip()]
         if lines:
-            return f": {lines[-1]}"
+            return words.format(lines[-1])
     return ""
 
 
