@@ -44,8 +44,7 @@ def test_steps_are_worded() -> None:
         lines.append(words.step(observation, search.belief, LABEL, what=detail))
     assert lines[0] == "measured r0 once: 2.72 s"
     assert lines[1].startswith("measured r999 three times and r0 twice: 3.67 s")
-    assert lines[2].startswith("measured r512 twice and r0 once: 3.67 s, 99")
-    assert lines[2].endswith(" % sure that it is after the change; 512 candidates")
+    assert lines[2] == "measured r512 twice and r0 once: 3.67 s, very likely after the change; 512 candidates"
     assert lines[3] == "r511 is not usable (build); 512 candidates"
     assert lines[4].startswith("built r510: the same artefact as r0; ")
 
@@ -84,7 +83,8 @@ BELIEF = Belief(
             "2 changes likely; 12 candidates for the one between r60 and r72",
         ),
         ({"changes": 3, "candidates": 1}, "3 changes likely, 1 candidate each"),
-        ({"no_change": 0.82}, "so far 82 % sure that nothing changed"),
+        ({"no_change": 0.82}, "so far likely that nothing changed"),
+        ({"no_change": 0.9999}, "so far very likely that nothing changed"),
     ],
 )
 def test_a_larger_number_of_candidates_has_its_reason(changes: dict[str, Any], expected: str) -> None:
@@ -129,9 +129,9 @@ def test_equal_builds_are_one_candidate() -> None:
 def test_a_step_does_not_place_a_build_around_a_change_that_is_unlikely() -> None:
     observation = batch((40, 1.0), (0, 1.0), (40, 1.0))
     likely = words.step(observation, BELIEF, LABEL)
-    assert " % sure that it is " in likely
+    assert " likely before the change; " in likely
     unlikely = words.step(observation, replace(BELIEF, no_change=0.993), LABEL)
-    assert unlikely == "measured r40 twice and r0 once; so far 99.3 % sure that nothing changed"
+    assert unlikely == "measured r40 twice and r0 once; so far very likely that nothing changed"
 
 
 def test_equal_ends_and_a_likely_change_are_worded() -> None:

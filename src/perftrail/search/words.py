@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 SPREADS_DIFFER = 2.0
 """A change that multiplies or divides the spread of the samples by this is reported."""
 
+VERY_LIKELY = 0.95
+
 _TIMES = ("never", "once", "twice", "three times", "four times", "five times", "six times", "seven times")
 
 
@@ -189,10 +191,11 @@ def belief_words(
     """Describe a belief: that nothing changed, or the candidates of the change with the least certain position.
 
     If their number grew since the belief `before`, the words contain the reason `because`. If several changes are
-    likely, they contain the ends of the range, because the next step may be about another change.
+    likely, they contain the ends of the range, because the next step may be about another change. The words have no
+    probability: until a certificate decides, it depends on the noise being as the model assumes.
     """
     if belief.no_change > 0.5:
-        return f"so far {_sure(belief.no_change)} that nothing changed"
+        return no_change_words(belief.no_change)
     count = counted(belief.candidates, "candidate")
     fewer = before is not None and before.no_change <= 0.5 and before.changes > belief.changes
     if belief.changes > 1 and belief.candidates == 1:
@@ -208,6 +211,11 @@ def belief_words(
         more = belief.candidates - before.candidates
         text += f", {more} more: {because}" if more > 0 else ""
     return text
+
+
+def no_change_words(probability: float) -> str:
+    """Return how likely it is until now that nothing changed."""
+    return f"so far {'very ' if probability > VERY_LIKELY else ''}likely that nothing changed"
 
 
 def _is_about_the_same(belief: Belief, before: Belief) -> bool:
@@ -273,9 +281,8 @@ def _effect(effect: Effect) -> str:
 def _side(probability: float | None) -> str:
     if probability is None or probability == 0:
         return ""
-    if probability >= 0.5:
-        return f"{_sure(probability)} that it is after the change"
-    return f"{_sure(1 - probability)} that it is before the change"
+    very = "very " if max(probability, 1 - probability) > VERY_LIKELY else ""
+    return f"{very}likely {'after' if probability >= 0.5 else 'before'} the change"
 
 
 def _and(items: Iterable[str]) -> str:

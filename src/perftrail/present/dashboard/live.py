@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from perftrail.model.measurement import FailedInvocation, Measurement, weight
 from perftrail.model.subject import Revision
 from perftrail.model.target import TargetError, parse_metric
-from perftrail.model.wording import counted, duration, escaped, probability, quantity
+from perftrail.model.wording import counted, duration, escaped, quantity
 from perftrail.present.dashboard.subjects import units
 from perftrail.present.report.answer import search_section
 from perftrail.present.report.words import revision_mark
+from perftrail.search.words import no_change_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -364,15 +365,9 @@ def stored_search_section(
 
 
 def _belief_words(steps: Sequence[StepRecord]) -> str:
-    """Return the present belief of a search in words."""
+    """Return the present belief of a search in words, as its steps do: without a number until a certificate decides."""
     belief = steps[-1].belief if steps else {}
-    nothing = belief.get("no_change")
-    if not isinstance(nothing, float):
-        return ""
-    candidates = belief.get("candidates")
-    where = (
-        f"; otherwise candidates: {counted(candidates, 'revision')} (95 %)"
-        if isinstance(candidates, int)
-        else ""
-    )
-    return f"nothing changed with a probability of {probability(nothing)}{where}"
+    nothing, candidates = belief.get("no_change"), belief.get("candidates")
+    if isinstance(nothing, float) and nothing > 0.5:
+        return no_change_words(nothing)
+    return counted(candidates, "candidate") if isinstance(candidates, int) else ""
