@@ -12,7 +12,7 @@ from perftrail.measure.events import RelinkedWithoutEffect
 from perftrail.measure.failure_groups import without_details
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Quiet
-from perftrail.model.process import Ended, Exited, TimedOut
+from perftrail.model.process import Ended, Exited, Signalled, TimedOut
 from perftrail.model.recipe import Build
 from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision
@@ -267,6 +267,40 @@ def test_the_first_run_of_each_benchmark_is_shown_with_its_unit_and_the_time_of_
         "parameters": {},
         "metrics": {"wall": {"value": 0.1, "unit": "s"}},
     }
+
+
+def test_each_failing_benchmark_is_listed_though_another_one_fails_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("absent", "crashing", "exiting", "fine", "leaving")
+    study = a_study(benchmarks={name: Benchmark(command=f"{{build}}/{name}") for name in names})
+    ends: dict[str, Ended] = {
+        "crashing": Signalled(signal=6),
+        "exiting": Exited(code=1),
+        "absent": Exited(code=1),
+        "leaving": TimedOut(),
+    }
+
+    def ended(words: tuple[str, ...]) -> Ended:
+        return next((end for name, end in ends.items() if words[0].endswith(name)), Exited(code=0))
+
+    starter = FakeStarter(seconds=steady, ended=ended)
+    session = a_session(study, tmp_path, source=FakeSource(2), starter=starter)
+    _, report = drain(Attempt(session, ALL, count=2).events())
+    assert report.partly == 2
+    assert [each.benchmarks for each in report.failure_groups] == [
+        ("absent", "exiting"),
+        ("crashing",),
+        ("leaving",),
+    ]
+    lines = printed(study, report, capsys)
+    assert lines[0] == "2 of 2 builds succeeded (100 %), 2 of them work, all of these only in some benchmarks"
+    where = f"    see {study.file}:1"
+    assert [line for line in lines if line.startswith("    see ")] == [
+        f"{where} (benchmark.absent.command) and {study.file}:1 (benchmark.exiting.command)",
+        f"{where} (benchmark.crashing.command)",
+        f"{where} (benchmark.leaving.timeout)",
+    ]
 
 
 def test_if_nothing_is_built_the_line_of_the_study_is_named(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.model.wording import counted, duration, escaped, quantity
+from perftrail.model.wording import counted, duration, escaped, listed, quantity
 from perftrail.present.failures import failure_group_lines, remedy_lines, skipped_words
 from perftrail.present.shared_sentences import shell_words
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from perftrail.verbs.init.start import FirstStudy
 
 LONGEST_LINE = 1000
+MOST_LINES = 3
+"""Maximum number of lines of the study file that a cause of failures names."""
 PROPOSED_TRIES = 5
 """Number of revisions worth trying before the first build."""
 
@@ -82,6 +84,8 @@ def print_attempt(study: Study, report: AttemptReport, *, shared_options: Sequen
     for advised in report.failure_groups:
         for line in failure_group_lines(advised.group):
             click.echo(line)
+        if report.useful and advised.benchmarks:
+            click.echo(f"    see {escaped(_some(advised.study_lines), longest=LONGEST_LINE)}")
         if advised.group.failed_range is not None:
             for line in remedy_lines(advised.group.failed_range, advised.remedies):
                 click.echo(line)
@@ -112,11 +116,23 @@ def _tried_builds(report: AttemptReport) -> str:
         return f"nothing was built: {'the build' if tried == 1 else f'all {tried} builds'} failed"
     share = f"{report.built} of {counted(tried, 'build')} succeeded ({report.built / tried * 100:.0f} %)"
     text = f"{share}, {usable or 'none'} of them {'work' if usable > 1 else 'works'}"
+    if report.partly:
+        text += (
+            f", {'all' if report.partly == usable > 1 else report.partly} of these only in some benchmarks"
+        )
     if report.relinked is None:
         return text
     return (
         f"{text}, {report.relinked or 'none'} of these {'was' if report.relinked == 1 else 'were'} relinked"
     )
+
+
+def _some(lines: Sequence[str]) -> str:
+    """Return the first few lines of a study file, and the number of further ones."""
+    further = len(lines) - MOST_LINES
+    if further <= 0:
+        return listed(lines, "and")
+    return f"{', '.join(lines[:MOST_LINES])} and {further} more; --json names all benchmarks"
 
 
 def _first_run(run: FirstRun) -> str:

@@ -20,7 +20,7 @@ from perftrail.builds.environment import search_path
 from perftrail.builds.relinking import missing_linker
 from perftrail.errors import UsageError
 from perftrail.measure.events import HistoryRead, Skipped
-from perftrail.measure.failure_groups import FailureGroupJson, group_failures, study_line
+from perftrail.measure.failure_groups import FailureGroupJson, group_failures, study_line, without_details
 from perftrail.measure.invocation_runner import RunnableOutcomes
 from perftrail.measure.remedies import remedies
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
@@ -107,6 +107,7 @@ class GroupWithRemediesJson(FailureGroupJson):
     """Subjects that fail for one reason, and possible remedies."""
 
     study_line: Annotated[str, "the line of the study file that the failure is about: FILE:LINE (KEY)"]
+    benchmarks: Annotated[list[str], "the benchmarks that fail; empty: the builds fail"]
     remedies: Annotated[list[str], "lines of a study file"]
 
 
@@ -134,6 +135,7 @@ class AttemptReportJson(TypedDict):
     subjects: Annotated[int, "number of tried combinations of revision and variant"]
     built: Annotated[int, "subjects that were built"]
     usable: Annotated[int, "subjects that were built and ran at least one benchmark"]
+    partly: Annotated[int, "usable subjects that failed in another benchmark"]
     relinked: Annotated[int | None, "subjects that were relinked and then ran; null: no recipe relinks"]
     outputs: Annotated[list[str], "first output files of the newest revision that was built"]
     first_runs: list[FirstRunJson]
@@ -411,11 +413,21 @@ LAYOUTS = (1, 2, 3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWithRemedies:
-    """A group of tried subjects, with remedies if these subjects are one range of the history."""
+    """A group of tried subjects, with remedies if these subjects are one range of the history.
+
+    `benchmarks` fail for this reason, none if the builds fail. `study_lines` are the lines of the study file that the
+    failure is about: one for each benchmark.
+    """
 
     group: FailureGroup
     remedies: tuple[Remedy, ...]
-    study_line: str
+    study_lines: tuple[str, ...]
+    benchmarks: tuple[str, ...] = ()
+
+    @property
+    def study_line(self) -> str:
+        """The first line of the study file that the failure is about."""
+        return self.study_lines[0]
 
     def as_json(self) -> GroupWithRemediesJson:
         """Return the group as `check --try --json` prints it, each remedy as lines of a study file."""
@@ -423,6 +435,7 @@ class GroupWithRemedies:
             **self.group.as_json(),
             "remedies": ["\n".join(each.lines) for each in self.remedies],
             "study_line": self.study_line,
+            "benchmarks": list(self.benchmarks),
         }
 
 
@@ -455,9 +468,9 @@ MOST_OUTPUTS = 5
 class AttemptReport:
     """The result of `check --try`: numbers of subjects, failures, first runs, and the updated plan.
 
-    `usable` counts subjects that were built and ran a benchmark, `relinked` those that were relinked and then ran;
-    `None` if no recipe relinks. `outputs` are output files of the newest build. `find_seconds` is the likely time of
-    a search.
+    `usable` counts subjects that were built and ran a benchmark, `partly` those of them that failed in another
+    benchmark, `relinked` those that were relinked and then ran; `None` if no recipe relinks. `outputs` are output
+    files of the newest build. `find_seconds` is the likely time of a search.
     """
 
     plan: StudyPlan
@@ -465,6 +478,7 @@ class AttemptReport:
     built: int
     usable: int
     failure_groups: tuple[GroupWithRemedies, ...]
+    partly: int = 0
     relinked: int | None = None
     outputs: tuple[str, ...] = ()
     first_runs: tuple[FirstRun, ...] = ()
@@ -482,6 +496,7 @@ class AttemptReport:
             "subjects": len(self.tried),
             "built": self.built,
             "usable": self.usable,
+            "partly": self.partly,
             "relinked": self.relinked,
             "outputs": list(self.outputs),
             "first_runs": [run.as_json() for run in self.first_runs],
@@ -505,8 +520,7 @@ class Attempt:
         self._started: set[Subject] = set()
         self._relinked: set[Subject] = set()
         self._can_relink = False
-        self._failures: dict[Subject, Failure] = {}
-        self._failed_benchmarks: dict[Subject, str] = {}
+        self._failures: dict[str | None, dict[Subject, Failure]] = {}
         self._first_runs: dict[str, FirstRun] = {}
         self._invocation_seconds: list[float] = []
 
@@ -528,25 +542,35 @@ class Attempt:
             tried=tried,
             built=len(self._built),
             usable=len(self._started),
-            failure_groups=tuple(map(self._with_remedies, group_failures(tried, self._failures))),
+            failure_groups=self._failure_groups(tried),
+            partly=sum(
+                any(subject in failed for failed in self._failures.values()) for subject in self._started
+            ),
             relinked=len(self._relinked) if self._can_relink else None,
             outputs=self._outputs(),
             first_runs=tuple(self._first_runs.values()),
             find_seconds=self._find_seconds(len(revisions), left=plan.subjects - plan.built - plan.failed),
         )
 
-    def _with_remedies(self, group: FailureGroup) -> GroupWithRemedies:
+    def _failure_groups(self, tried: Sequence[Subject]) -> tuple[GroupWithRemedies, ...]:
+        """Group the failures of builds and of benchmarks; those that fail for one reason share a group."""
+        groups: dict[tuple[str, str, tuple[Subject, ...]], tuple[FailureGroup, list[str | None]]] = {}
+        for benchmark, failures in self._failures.items():
+            for group in group_failures(tried, failures):
+                reason = (group.failure.stage, without_details(group.line), group.subjects)
+                groups.setdefault(reason, (group, []))[1].append(benchmark)
+        ordered = sorted(groups.values(), key=lambda each: len(each[0].subjects), reverse=True)
+        return tuple(self._with_remedies(group, benchmarks) for group, benchmarks in ordered)
+
+    def _with_remedies(self, group: FailureGroup, benchmarks: Sequence[str | None]) -> GroupWithRemedies:
         first, inputs = group.subjects[0], self._session.subject_builder.build_inputs
+        study, eras = self._session.study, inputs.eras_of(first)
+        lines = (study_line(group.failure, study, benchmark, first, eras) for benchmark in benchmarks)
         return GroupWithRemedies(
             group=group,
             remedies=remedies(group, inputs.recipe(first)),
-            study_line=study_line(
-                group.failure,
-                self._session.study,
-                self._failed_benchmarks.get(first),
-                first,
-                inputs.eras_of(first),
-            ),
+            study_lines=tuple(dict.fromkeys(lines)),
+            benchmarks=tuple(benchmark for benchmark in benchmarks if benchmark is not None),
         )
 
     def _outputs(self) -> tuple[str, ...]:
@@ -610,12 +634,8 @@ class Attempt:
                 self._fail(cell, failure, is_built=isinstance(built, Built))
 
     def _fail(self, cell: Cell, failure: Failure, *, is_built: bool = True) -> None:
-        """Record the first failure of a subject, and its benchmark if the subject is built."""
-        if cell.subject in self._failures:
-            return
-        self._failures[cell.subject] = failure
-        if is_built:
-            self._failed_benchmarks[cell.subject] = cell.benchmark
+        """Record the first failure of a subject in each benchmark, or of its build."""
+        self._failures.setdefault(cell.benchmark if is_built else None, {}).setdefault(cell.subject, failure)
 
     def _relink(self, cells: Sequence[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
         """Relink the started cells in other orders, and start each once; no sample is stored."""
