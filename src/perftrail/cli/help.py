@@ -96,6 +96,16 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
         ("perftrail build v1.4", "build one revision; print its directory, or why it failed"),
         ("perftrail build v1.4 --shell", "open a shell where the recipe would run"),
     ),
+    "bisect-step": (
+        (
+            "perftrail bisect-step v1.5 --metric cpu",
+            "exit with 1 if the checked-out revision is slower than v1.5",
+        ),
+        (
+            "perftrail bisect-step v1.5 ../study --threshold 5%",
+            "with the study of another directory, and only changes of 5 % or more",
+        ),
+    ),
     "worker": (
         ("perftrail worker tcp://scheduler:8786", "build and measure for the clients of a scheduler"),
         (
@@ -124,6 +134,7 @@ PAGES = {
     "import": "how-to/other-tools.md",
     "store": "how-to/backup.md",
     "build": "how-to/old-revisions.md",
+    "bisect-step": "how-to/git.md",
     "worker": "how-to/many-machines.md",
 }
 """The page in docs/ about each command."""

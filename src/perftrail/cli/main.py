@@ -45,6 +45,7 @@ GROUPS = {
     },
     "More": {
         "build": "Build one revision, or run its recipe by hand.",
+        "bisect-step": "Judge the checked-out revision, for git bisect run.",
         "worker": "Build and measure for clients of a cluster.",
     },
 }

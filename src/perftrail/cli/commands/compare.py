@@ -25,7 +25,7 @@ from perftrail.present.shared_sentences import shell_words
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from perftrail.cli.options import SessionOptions, SourceOptions
+    from perftrail.cli.options import Function, SessionOptions, SourceOptions
     from perftrail.model.study import Study
     from perftrail.results.gate import FailOn, Gate
     from perftrail.verbs.compare import CompareRequest
@@ -47,6 +47,55 @@ class CompareOptions(TypedDict):
     max_pairs: int | None
 
 
+def comparison_options(function: Function) -> Function:
+    """Add the options of a comparison: what is compared, how exactly, and for how long."""
+    options = (
+        click.option(
+            "--metric",
+            "metrics",
+            multiple=True,
+            metavar="NAME",
+            help="Compare only this metric: NAME, BENCHMARK.NAME, either with [parameter=value]. May be repeated."
+            " [default: the metrics that each benchmark declares, or its wall and CPU time]",
+        ),
+        click.option(
+            "--benchmark",
+            "benchmarks",
+            multiple=True,
+            metavar="NAME",
+            help="Compare only this benchmark, with * and ?. May be repeated.",
+        ),
+        click.option(
+            "--threshold",
+            type=FRACTION,
+            help="Smallest change that counts."
+            " [default: the study's [find] threshold if it is set, else its precision]",
+        ),
+        click.option(
+            "--confidence",
+            type=FRACTION,
+            default=CONFIDENCE,
+            show_default=True,
+            help="Probability that all verdicts together are right.",
+        ),
+        click.option(
+            "--budget",
+            metavar="DURATION",
+            help="Stop after this time of measuring, for example 10min.",
+        ),
+        click.option(
+            "--max-pairs",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Maximum number of pairs of each benchmark. One verdict needs at least 9, several verdicts need more. "
+            "Replaced noisy pairs do not count. [default: the study's invocations]",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 @click.command("compare", cls=Command)
 @click.argument("base")
 @click.argument("head", required=False)
@@ -62,45 +111,7 @@ class CompareOptions(TypedDict):
     help="Verdicts that lead to exit code 3. slower: slower, or more memory; unclear: also unclear verdicts; any: all "
     "verdicts except same.",
 )
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="NAME",
-    help="Compare only this metric: NAME, BENCHMARK.NAME, either with [parameter=value]. May be repeated."
-    " [default: the metrics that each benchmark declares, or its wall and CPU time]",
-)
-@click.option(
-    "--benchmark",
-    "benchmarks",
-    multiple=True,
-    metavar="NAME",
-    help="Compare only this benchmark, with * and ?. May be repeated.",
-)
-@click.option(
-    "--threshold",
-    type=FRACTION,
-    help="Smallest change that counts. [default: the study's [find] threshold if it is set, else its precision]",
-)
-@click.option(
-    "--confidence",
-    type=FRACTION,
-    default=CONFIDENCE,
-    show_default=True,
-    help="Probability that all verdicts together are right.",
-)
-@click.option(
-    "--budget",
-    metavar="DURATION",
-    help="Stop after this time of measuring, for example 10min.",
-)
-@click.option(
-    "--max-pairs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Maximum number of pairs of each benchmark. One verdict needs at least 9, several verdicts need more. "
-    "Replaced noisy pairs do not count. [default: the study's invocations]",
-)
+@comparison_options
 @click.option(
     "--format",
     "format_name",
@@ -160,7 +171,7 @@ def command(
     format_name = "json" if as_json else format_name
     others = parse_also(also, formats=(*FORMATS, *IMAGES))
     loaded = options.apply_to(sources.load(study))
-    request = _request(loaded, base, head, **comparison)
+    request = comparison_request(loaded, base, head, **comparison)
     with Job.of(format_name) as job:
         gate = options.run(
             loaded,
@@ -175,7 +186,9 @@ def command(
         raise click.exceptions.Exit(gate.exit_code)
 
 
-def _request(study: Study, base: str, head: str, **comparison: Unpack[CompareOptions]) -> CompareRequest:
+def comparison_request(
+    study: Study, base: str, head: str, **comparison: Unpack[CompareOptions]
+) -> CompareRequest:
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.model.notation import parse_duration
     from perftrail.results.selection import choose
