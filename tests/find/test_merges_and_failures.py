@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,27 @@ def test_a_merge_is_searched_inside_and_the_revision_inside_is_named_first(tmp_p
     assert (inside.origin, [each.id for each in inside.candidates]) == ("branch", ["r1009"])
     assert headline(answer).startswith("found: r1009 “change 1009”, which r20 merged, changed wall: ")
     assert next(inside_words(inside)).startswith("r20 is a merge, and the change came with the branch")
+
+
+def test_the_first_step_inside_a_merge_names_the_merge_and_no_block_is_called_the_last_twice_in_a_row(
+    tmp_path: Path,
+) -> None:
+    heavy = {*range(20, 30), *range(1009, 1016)}
+    starter = FakeStarter(
+        seconds=lambda arguments: 0.105 if number_of(arguments) in heavy else 0.1, noise=0.04
+    )
+    source = merging(20, base=12, branch=range(1000, 1016))
+    request = FindRequest(
+        goal=(resolve(STUDY, "wall"),), range=None, threshold=0.05, confidence=0.99, budget=Budget()
+    )
+    session = a_session(STUDY, tmp_path, source=source, starter=starter)
+    steps = [each for each in drain(Find(session, request).events())[0] if isinstance(each, Stepped)]
+    named = [each for each in steps if each.purpose.startswith("to search inside the merge r20")]
+    assert len(named) == 1
+    blocks = [each.purpose for each in steps if each.words.startswith("certificate block")]
+    last = "the last block of this certificate"
+    assert blocks.count(last) > 0
+    assert (last, last) not in pairwise(blocks)
 
 
 @pytest.mark.parametrize("equal", [{}, {"r19": "r18", "r12": "r11"}])

@@ -11,6 +11,7 @@ from perftrail.search import (
     Batch,
     Budget,
     Built,
+    Measure,
     MergeOrigin,
     MergeSearch,
     Origin,
@@ -90,6 +91,33 @@ def test_in_an_octopus_the_branch_with_the_change_is_searched(branch: int) -> No
     assert found.branch == branch
     assert answer.changes[0].positions == (starts[branch] + 6,)
     assert oracle.builds <= 9
+
+
+@pytest.mark.parametrize("seed", [1, 4, 6])
+def test_each_block_but_the_last_belongs_to_an_open_claim_in_positions_of_the_merge(seed: int) -> None:
+    """The noise often makes an equal level likelier than the change that the blocks certify."""
+    changed = 40
+
+    def level(position: int) -> float:
+        return 1.05 if position >= changed else 1.0
+
+    oracle = Oracle(level, normal(seed, 0.045))
+    inside = MergeSearch(Question(revisions=64, threshold=0.05), branches=(20, 40))
+    inside.tell(Batch(samples=tuple(oracle.sample(end) for end in (0, 63) * 5), seconds=0.0))
+    oracle.built |= {0: 0, 63: 63}
+    blocks, earlier = 0, None
+    while isinstance(action := inside.ask(), Measure):
+        if earlier is not None and action.certificate and action.positions == earlier.positions:
+            belief = inside.belief
+            assert belief is not None
+            assert belief.claim is not None
+            if belief.claim.around is not None:
+                assert set(belief.claim.around) <= set(action.positions)
+            blocks += 1
+        earlier = action if action.certificate else None
+        for observation in oracle.perform(action):
+            inside.tell(observation)
+    assert blocks > 5
 
 
 def test_an_octopus_without_the_change_in_any_branch_is_a_combination() -> None:

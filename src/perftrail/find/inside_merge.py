@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.model.subject import Merge, Revision
-    from perftrail.search import Answer, Batch, BootSession, Budget, CannotRelink, Change, Unusable
+    from perftrail.search import Answer, Batch, Belief, BootSession, Budget, CannotRelink, Change, Unusable
 
 MOST_DEPTH = 8
 """Maximum depth of merges inside merges; at this depth the answer names the innermost merge."""
@@ -123,7 +123,7 @@ class InsideMerges:
             self._journal,
             self._ledger,
             budget=self._request.budget,
-            part={"inside": merge.revision.id},
+            merge=merge.revision,
             metrics=1 if isinstance(self._request.goal, Working) else len(self._request.goal),
         )
         answer = (yield from loop.events())[self._name]
@@ -228,8 +228,8 @@ class _OneMetricMerge:
     def builds_ahead(self, _begun: Collection[int], _count: int) -> tuple[int, ...]:
         return ()
 
-    def belief(self, _name: str) -> None:
-        """Return nothing: this step is about a separate branch, which has no belief to report."""
+    def belief(self, _name: str) -> Belief | None:
+        return self.merge.belief
 
 
 def _positions_of(merge: Merge, first: Revision, last: Revision) -> _BranchPositions:

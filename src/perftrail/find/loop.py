@@ -93,8 +93,7 @@ class Loop:
     """Runs until a search is settled; reuses everything that the store has.
 
     `samplers` take the samples, one for the metrics of each group of invocations. `budget` limits new steps.
-    `part` labels each step in the journal, for searches inside others. `metrics` is the number of metrics of the whole
-    search.
+    `merge` labels the steps of a search inside it. `metrics` is the number of metrics of the whole search.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class Loop:
         ledger: Ledger,
         *,
         budget: Budget,
-        part: Mapping[str, Json] | None = None,
+        merge: Revision | None = None,
         metrics: int = 1,
     ) -> None:
         self._session = session
@@ -116,10 +115,10 @@ class Loop:
         self._sampler_of = {name: sampler for sampler in samplers for name in sampler.targets}
         self._journal = journal
         self._ledger = ledger
-        self._part = part or {}
+        self._part: Mapping[str, Json] = {} if merge is None else {"inside": merge.id}
         self._metrics = metrics
         self._requested: set[tuple[int, str]] = set()
-        self._words = step_record.StepWords()
+        self._words = step_record.StepWords(merge=merge)
 
     def events(self) -> Generator[Event, None, Mapping[str, Answer]]:
         """Search; yield events and return each metric's answer."""
@@ -268,7 +267,6 @@ class Loop:
             observation,
             sampler,
             {each: self._search.belief(each) for each in self._sampler_of},
-            shown=() if self._part else tuple(observation),
             alone=alone,
         )
         action = step_record.action_json(batch_request, subject, revisions, alone=alone, purpose=purpose)

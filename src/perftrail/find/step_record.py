@@ -14,7 +14,7 @@ from perftrail.search.answer import Purpose
 from perftrail.search.words import claim_progress, step
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from perftrail.find.sampler import Sampler
     from perftrail.model.json_data import Json
@@ -126,9 +126,11 @@ class StepWords:
 
     Noisy samples are named in the step that took them. After a few steps in a row with nothing else, the answer's
     total replaces them: on a busy machine every line would repeat them. The costs of blocks forecast further ones.
+    `merge` is the merge inside which the steps search; the first step names it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, merge: Revision | None = None) -> None:
+        self._merge = merge
         self._before: dict[str, Belief | None] = {}
         self._noisy_steps = 0
         self._costs: deque[float] = deque(maxlen=RECENT_BLOCKS)
@@ -141,12 +143,11 @@ class StepWords:
         sampler: Sampler,
         beliefs: Mapping[str, Belief | None],
         *,
-        shown: Collection[str],
         alone: bool,
     ) -> tuple[str, str]:
         """Return the description of a step, and its purpose with the progress.
 
-        `beliefs` are those of all metrics; only those in `shown` are described. `alone`: the search has one metric.
+        `beliefs` are those of all metrics. `alone`: the search has one metric.
         """
         about = measured_position(batch_request.measure)
         batch = next((each for each in observation.values() if isinstance(each, Batch)), None)
@@ -155,9 +156,7 @@ class StepWords:
             self._costs.append(batch.seconds + batch.relink_seconds)
         name = batch_request.names[0]
         if alone:
-            belief_change = BeliefChange(
-                after=beliefs[name] if name in shown else None, before=self._before.get(name)
-            )
+            belief_change = BeliefChange(after=beliefs[name], before=self._before.get(name))
             text = words(observation[name], about, sampler, name, belief_change, noise=noise)
         else:
             text = words_of_several(observation, about, sampler, beliefs, self._before)
@@ -165,6 +164,10 @@ class StepWords:
         purpose = self._purpose(batch_request, sampler, beliefs[name])
         if not alone:
             purpose = f"{purpose}, for {name}" if purpose else f"for {name}"
+        if self._merge is not None:
+            inside = f"to search inside the merge {self._merge.short}"
+            purpose = f"{inside}; {purpose}" if purpose else inside
+            self._merge = None
         self._after_block = batch_request.measure.certificate
         return text, purpose
 

@@ -114,8 +114,8 @@ class MergeSearch:
 
     @property
     def belief(self) -> Belief | None:
-        """The belief about the branch that most likely contains the change, in positions of its line."""
-        return max(self._lines, key=_Line.change_probability).search.belief
+        """The belief about the branch that most likely contains the change."""
+        return max(self._lines, key=_Line.change_probability).belief
 
     @property
     def evidence(self) -> Evidence:
@@ -256,6 +256,23 @@ class _Line:
                 return Settled(answer=replace(action.answer, changes=changes, outliers=(), suspected=()))
             case _:
                 assert_never(action)
+
+    @property
+    def belief(self) -> Belief | None:
+        """The belief of this line's search, in positions of `MergeSearch`."""
+        belief = self.search.belief
+        if belief is None:
+            return None
+        claim, span, at = belief.claim, belief.span, self._positions
+        if claim is not None and claim.around is not None:
+            low, high = claim.around
+            claim = replace(claim, around=(at[low], at[high]))
+        return replace(
+            belief,
+            at_or_before=tuple((at[number], share) for number, share in belief.at_or_before),
+            claim=claim,
+            span=None if span is None else (at[span[0]], at[span[1]]),
+        )
 
     def change_probability(self) -> float:
         """Return P(the change is at the branch's last revision or before), from the samples so far."""

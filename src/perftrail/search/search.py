@@ -128,6 +128,7 @@ class Search:
         self._evidence = Evidence(question)
         self._certificates: dict[tuple[int, ...], Certificate] = {}
         self._blocks = 0
+        self._informed: tuple[Certificate, ...] = ()
         self._until_located = 0
         self._after_located = 0
         self._last_sampled: frozenset[int] = frozenset()
@@ -170,10 +171,14 @@ class Search:
                 values.setdefault(build, []).append(sample.value)
         means = {build: sum(each) / len(each) for build, each in values.items() if build not in cancelled}
         ran = set(values) | cancelled
-        for certificate in self._certificates.values():
-            if certificate.state is State.OPEN and len(ran.intersection(certificate.builds)) > 1:
-                count = len(block.samples) * self.question.invocations_per_sample
-                certificate.tell(means, layout=block.layout, invocations=count)
+        self._informed = tuple(
+            certificate
+            for certificate in self._certificates.values()
+            if certificate.state is State.OPEN and len(ran.intersection(certificate.builds)) > 1
+        )
+        count = len(block.samples) * self.question.invocations_per_sample
+        for certificate in self._informed:
+            certificate.tell(means, layout=block.layout, invocations=count)
 
     def ask(self) -> Action:
         """Return what to measure next, or the answer; the same until new results are added."""
@@ -248,14 +253,18 @@ class Search:
         return replace(belief, claim=self._claim_progress(), changes=len(self._large_changes()))
 
     def _claim_progress(self) -> ClaimProgress | None:
-        """Return the progress of the open claim that agrees with the belief and has the most blocks."""
+        """Return the progress of the open claim that agrees with the belief and has the most blocks.
+
+        If none agrees, the claim of the latest block may be open all the same; it has no forecast then.
+        """
         nothing = self.posterior.no_change > 0.5
-        open_ones = [
-            each
-            for each in self._certificates.values()
-            if each.state is State.OPEN and each.blocks and each.claims_equal_ends == nothing
-        ]
-        latest = max(open_ones, key=lambda each: each.blocks, default=None)
+        open_ones = [each for each in self._certificates.values() if each.state is State.OPEN and each.blocks]
+        agreeing = [each for each in open_ones if each.claims_equal_ends == nothing]
+        latest = max(
+            agreeing or (each for each in open_ones if each in self._informed),
+            key=lambda each: each.blocks,
+            default=None,
+        )
         if latest is None:
             return None
         confirmed = sum(
@@ -263,10 +272,11 @@ class Search:
             for each in self._certificates.values()
         )
         others = max(0, len(self._large_changes()) - 1 - confirmed)
+        left = blocks_left(latest, others=others, counted=self.question.counted) if agreeing else None
         return ClaimProgress(
             blocks=latest.blocks,
-            blocks_left=blocks_left(latest, others=others, counted=self.question.counted),
-            around=None if nothing else latest.inner,
+            blocks_left=left,
+            around=None if latest.claims_equal_ends else latest.inner,
         )
 
     def work_left(self) -> WorkLeft:
