@@ -228,11 +228,23 @@ def test_uncommitted_changes_are_compared_and_their_check_out_stays_as_it_is(
     repeated = json.loads(compare("HEAD", ".", *words, expect=0).stdout)
     assert repeated["fresh"] == 0
     nothing = json.loads(compare("HEAD", "--staged", *words, expect=0).stdout)
-    assert nothing["notes"] == ["nothing is changed since then"]
+    assert nothing["notes"] == [
+        "nothing is staged: base and head are the same revision; "
+        'to compare the changes of the working tree, write "." instead of --staged'
+    ]
     subprocess.run(["git", "-C", checkout, "add", "still"], check=True)
     staged = json.loads(compare("HEAD", "--staged", *words, expect=0).stdout)
     assert staged["head"]["label"] == "staged (1 file changed)"
     assert staged["fresh"] == 0, "the same content was measured already"
+    both = json.loads(compare(".", "--staged", *words, expect=0).stdout)
+    assert both["notes"] == [
+        "the working tree contains what is staged, and nothing else: base and head are the same revision"
+    ]
+    subprocess.run(["git", "-C", checkout, "reset", "-q", "--hard"], check=True)
+    clean = json.loads(compare("HEAD", ".", *words, expect=0).stdout)
+    assert clean["notes"] == ["the working tree has no changes: base and head are the same revision"]
+    unstaged = json.loads(compare("HEAD", "--staged", *words, expect=0).stdout)
+    assert unstaged["notes"] == ["nothing is staged: base and head are the same revision"]
 
 
 @pytest.mark.parametrize(

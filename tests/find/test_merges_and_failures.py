@@ -151,9 +151,12 @@ def test_a_branch_whose_tip_does_not_build_leaves_a_range_or_unclear_but_no_culp
     starter = FakeStarter(seconds=lambda arguments: 0.14 if number_of(arguments) in heavy else 0.1)
     builder = FakeBuilder(source, broken={f"r{number}" for number in range(1003, 1008)})
     session = a_session(STUDY, tmp_path, source=source, starter=starter, builder=builder)
-    inside = find_answer(session, (resolve(STUDY, "wall"),)).inside[0]
+    answer = find_answer(session, (resolve(STUDY, "wall"),))
+    inside = answer.inside[0]
     assert inside.origin == "unclear"
-    assert "unclear" in next(inside_words(inside))
+    words = f"r20 is a merge, and the origin of the change in it is unclear: {inside.reason}"
+    assert list(inside_words(inside)) == [words]
+    assert change_facts(answer, 0).merges == (f"{words}.",), "no probability of an unclear origin"
 
 
 def failing_from(culprit: int) -> FakeStarter:

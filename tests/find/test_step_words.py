@@ -9,11 +9,13 @@ import pytest
 
 from perftrail.find.answer import FindRequest
 from perftrail.find.find import Find
+from perftrail.find.step_record import candidates_words
 from perftrail.measure.events import Stepped
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.target import resolve_goal
 from perftrail.present.shared_sentences import step_words
 from perftrail.present.tables import print_search
+from perftrail.search import Belief
 from perftrail.search.budget import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
@@ -91,3 +93,17 @@ def test_a_search_on_a_busy_machine_does_not_repeat_the_noise_in_every_step(tmp_
     assert mentions_noise[:3] == [True, True, True]
     assert not any(mentions_noise[3:])
     assert len(mentions_noise) > 10
+
+
+def test_metrics_without_a_second_revision_do_not_hide_the_candidates_of_the_others() -> None:
+    belief = Belief(
+        at_or_before=((0, 0.0), (9, 1.0)),
+        no_change=0.1,
+        candidates=9,
+        before=1.0,
+        after=2.0,
+        sigma=0.01,
+        tau=0.0,
+    )
+    assert candidates_words({"wall": None, "cpu": belief}) == "candidates: cpu 9"
+    assert candidates_words({"wall": None}) == "no other revision to compare with yet"

@@ -171,6 +171,20 @@ def test_a_derived_metric_must_name_its_benchmark_when_there_are_two(tmp_path: P
     ]
 
 
+def test_the_syntax_of_a_derived_metric_is_checked_also_without_its_benchmark(tmp_path: Path) -> None:
+    text = SMALL + '[benchmark.other]\ncommand = "true"\n[derived.twice]\nvalue = "2 * wall["\n'
+    assert [each.split(": ")[1] for each in complaints(tmp_path, text)] == [
+        "derived.twice.benchmark",
+        "derived.twice.value",
+    ]
+
+
+def test_an_unknown_format_is_not_also_reported_as_a_missing_one(tmp_path: Path) -> None:
+    text = SMALL + 'metrics.seconds = { reads = "pybench" }\n'
+    (complaint,) = complaints(tmp_path, text)
+    assert complaint.split(": ")[1] == "benchmark.it.metrics.seconds.reads"
+
+
 def test_a_metric_that_two_benchmarks_have_is_ambiguous(tmp_path: Path) -> None:
     text = SMALL + '[benchmark.other]\ncommand = "true"\n[find]\nmetric = "wall"\n'
     assert complaints(tmp_path, text) == [

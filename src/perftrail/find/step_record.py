@@ -260,13 +260,14 @@ def candidates_words(
     """Describe the remaining candidates: for each of a few metrics, else the number of metrics with more than one.
 
     A metric that probably did not change has no candidate. A number that grew since the beliefs `before` contains
-    how much.
+    how much. Metrics of which only one revision was measured are not described, unless these are all.
+
+    >>> candidates_words({"wall": None, "cpu": None})
+    'no other revision to compare with yet'
     """
-    counts: dict[str, int] = {}
-    for name, belief in beliefs.items():
-        if belief is None:
-            return "no other revision to compare with yet"
-        counts[name] = _candidates(belief)
+    counts = {name: _candidates(belief) for name, belief in beliefs.items() if belief is not None}
+    if not counts:
+        return "no other revision to compare with yet"
     if len(counts) <= MOST_NAMED:
         parts = []
         for name, count in counts.items():

@@ -370,10 +370,12 @@ def _merges(change: Mapping[str, Json]) -> Iterator[str]:
     """Yield the origin of a merge's change, merge by merge."""
     ids, inside = change.get("revisions"), change.get("inside")
     if isinstance(inside, dict) and isinstance(ids, list) and ids:
-        confidence = inside.get("origin_confidence")
-        text = f" ({probability(confidence)})" if isinstance(confidence, float) else ""
-        merge = Revision(id=str(ids[0])).short
-        yield f"{merge} is a merge; origin of the change: {inside['origin']}, {inside['reason']}{text}."
+        merge, confidence = Revision(id=str(ids[0])).short, inside.get("origin_confidence")
+        if inside["origin"] == "unclear":
+            yield f"{merge} is a merge, and the origin of the change in it is unclear: {inside['reason']}."
+        else:
+            text = f" ({probability(confidence)})" if isinstance(confidence, float) else ""
+            yield f"{merge} is a merge; origin of the change: {inside['origin']}, {inside['reason']}{text}."
         yield from _merges(inside)
 
 

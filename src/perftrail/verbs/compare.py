@@ -375,10 +375,22 @@ class Compare:
                 'to measure them, write "."'
             )
         if base.id == head.id:
-            unchanged = any(name in (WORKING_TREE, STAGED) for name in names) and names[0] != names[1]
-            why = "nothing is changed since then" if unchanged else "base and head are the same revision"
-            self._notes.append(why)
+            self._notes.append(self._why_same(names))
         return base, head
+
+    def _why_same(self, names: tuple[str, str]) -> str:
+        """Return why two names are the same revision."""
+        source, uncommitted = self._session.source, {WORKING_TREE, STAGED}.intersection(names)
+        if names[0] == names[1] or not uncommitted:
+            return "base and head are the same revision"
+        if len(uncommitted) > 1:
+            return "the working tree contains what is staged, and nothing else: base and head are the same revision"
+        if WORKING_TREE in uncommitted:
+            return "the working tree has no changes: base and head are the same revision"
+        why = "nothing is staged: base and head are the same revision"
+        if isinstance(source, EditableSource) and source.edited():
+            return f'{why}; to compare the changes of the working tree, write "." instead of --staged'
+        return why
 
     def _build_both(self, base: Revision, head: Revision) -> Generator[Event, None, list[ComparedBenchmark]]:
         """Build both in every variant, in parallel if possible; return the benchmarks that both can run."""

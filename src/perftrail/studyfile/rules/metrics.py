@@ -23,7 +23,7 @@ from perftrail.studyfile.rules.texts import inside_wrong, pattern_wrong
 
 if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
-    from perftrail.model.expression import Reference
+    from perftrail.model.expression import Expression, Reference
     from perftrail.model.metrics import Metric
     from perftrail.model.study import Claim, Study
     from perftrail.studyfile.key_lines import KeyPath
@@ -44,7 +44,8 @@ def check_metrics(study: Study, problems: Problems) -> None:
 def _check_metric_table(metric: Metric, path: KeyPath, problems: Problems) -> None:
     if metric.reads is None:
         if not metric.pattern:
-            problems.add(path, "needs a pattern, or reads, which names the format that the benchmark prints")
+            needed = "needs a pattern, or reads, which names the format that the benchmark prints"
+            problems.add(path, needed, about=(*path, "reads"))
         elif wrong := pattern_wrong(metric.pattern):
             problems.add((*path, "pattern"), wrong)
         if metric.item:
@@ -73,8 +74,9 @@ def check_derived(study: Study, problems: Problems) -> None:
         if name in declared:
             wrong = f"{quoted(name)} is a metric of benchmark {declared[name]} already; choose another name"
             problems.add(path, wrong)
-        if _check_benchmark(study, derived.benchmark, path, problems):
-            _check_value(study, name, problems)
+        expression = _read_expression(derived.value, (*path, "value"), problems)
+        if _check_benchmark(study, derived.benchmark, path, problems) and expression is not None:
+            _check_value(study, name, expression, problems)
 
 
 def check_find(study: Study, problems: Problems) -> None:
@@ -166,13 +168,17 @@ def _check_benchmark(study: Study, benchmark: str, path: KeyPath, problems: Prob
     return False
 
 
-def _check_value(study: Study, name: str, problems: Problems) -> None:
-    derived, path = study.derived[name], ("derived", name, "value")
+def _read_expression(value: str, path: KeyPath, problems: Problems) -> Expression | None:
+    """Return a derived metric's expression; `None` if it has a mistake of the syntax, which is reported."""
     try:
-        expression = parse(derived.value)
+        return parse(value)
     except ExpressionError as error:
-        problems.add(path, f"{quoted(derived.value)}, character {error.position + 1}: {error}")
-        return
+        problems.add(path, f"{quoted(value)}, character {error.position + 1}: {error}")
+        return None
+
+
+def _check_value(study: Study, name: str, expression: Expression, problems: Problems) -> None:
+    derived, path = study.derived[name], ("derived", name, "value")
     used = references(expression)
     if not used:
         problems.add(path, f"{quoted(derived.value)} uses no metric")
