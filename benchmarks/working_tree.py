@@ -154,7 +154,7 @@ class Trial:
     "--trials", default=10, help="Trials of each language with 5 %, and as many with only a comment."
 )
 @click.option("--effect", default=0.05, help="How much more or less the program works.")
-@click.option("--milliseconds", default=60.0, help="How long the program takes.")
+@click.option("--milliseconds", default=60.0, help="How long the program works, beyond its start.")
 @click.option("--language", "languages", type=click.Choice(list(LANGUAGES)), multiple=True)
 @click.option(
     "--into",
@@ -216,12 +216,12 @@ class Work:
 
 
 def calibrate(language: Language, directory: Path, milliseconds: float) -> Work:
-    """Return the steps for which the program takes this long."""
+    """Return the steps that take this long, beyond the start of the program."""
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
         one, two = (_seconds(language, Path(scratch), CALIBRATION_STEPS * times) for times in (1, 2))
     per_step = max((two - one) / CALIBRATION_STEPS, 1e-10)
     start = max(one - per_step * CALIBRATION_STEPS, 0.0)
-    steps = max(1, round((milliseconds / 1000.0 - start) / per_step))
+    steps = max(1, round(milliseconds / 1000.0 / per_step))
     return Work(steps=steps, whole=steps + start / per_step)
 
 
