@@ -228,8 +228,16 @@ def _count(builds: int, revisions: int, unusable: int, invocations: int) -> str:
 
 
 def revision_name(revision: Revision) -> str:
-    """Return the name of a revision for people: short id, label, and message."""
-    label = f" ({escaped(revision.label)})" if revision.label and revision.label != revision.id else ""
+    """Return the name of a revision for people: short id, label, and message.
+
+    >>> revision_name(Revision(id="7db47911ce", label="v1.0", summary="Mix more"))
+    '7db47911ce (v1.0) “Mix more”'
+    >>> revision_name(Revision(id="7db47911ce", label="staged (1 file changed)", summary="words.c"))
+    '7db47911ce, staged (1 file changed) “words.c”'
+    """
+    label = escaped(revision.label) if revision.label != revision.id else ""
+    if label:
+        label = f", {label}" if label.endswith(")") else f" ({label})"
     has_message = revision.summary and revision.id not in revision.summary
     message = f" “{escaped(revision.summary)}”" if has_message else ""
     return f"{revision.short}{label}{message}"
