@@ -59,11 +59,14 @@ def test_a_title_has_id_label_and_message() -> None:
     assert revision_name(revision) == "0123456789 (v1.2) “Make it \\u202efast”"
 
 
+def test_a_label_with_its_own_brackets_is_not_put_into_brackets_again() -> None:
+    edited = Revision(id=ID, label="working tree (2 files changed)", summary="a.c and b.c")
+    assert revision_name(edited) == "0123456789, working tree (2 files changed) “a.c and b.c”"
+
+
 def test_a_release_is_not_named_twice() -> None:
     release = Revision(id="1.2.3", label="1.2.3", summary="release 1.2.3")
     assert revision_name(release) == "1.2.3"
-    edited = Revision(id="0123456789abcdef", label="working tree (2 files changed)", summary="a.c and b.c")
-    assert revision_name(edited) == "0123456789, working tree (2 files changed) “a.c and b.c”"
     assert revision_mark(release) == "1.2.3"
 
 
