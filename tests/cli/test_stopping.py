@@ -126,58 +126,43 @@ def test_ctrl_c_while_the_process_exits_keeps_its_exit_code() -> None:
     assert (done.returncode, done.stderr) == (3, "")
 
 
-def test_an_interrupt_that_python_loses_in_a_callback_is_delivered_again() -> None:
-    done = interrupted(
-        "class Late:\n"
-        "    def __del__(self): interrupt()\n"
-        "interrupts.begin()\n"
-        "try:\n"
-        "    Late()\n"
-        "    while True: pass\n"
-        "except KeyboardInterrupt:\n"
-        "    print('interrupted')\n"
-    )
+LOST = """
+class Late:
+    def __del__(self): interrupt()
+interrupts.begin()
+try:
+    Late()
+    while True: pass
+except KeyboardInterrupt:
+    print('interrupted')
+"""
+"""A script whose interrupt Python loses, because it comes in a callback."""
+
+SLOW_REPORT = """
+set_timer = signal.setitimer
+def slow(timer, seconds):
+    signal.setitimer = set_timer
+    set_timer(timer, seconds)
+    until = time.monotonic() + 10 * seconds
+    while time.monotonic() < until: pass
+signal.setitimer = slow
+"""
+"""The time until the next delivery ends before the loss is reported completely, as on a busy machine."""
+
+IN_THE_BACKGROUND = """
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+interrupts = module.Interrupts()
+interrupts.install()
+signal.signal(signal.SIGTERM, interrupts.handle)
+def interrupt(): signal.raise_signal(signal.SIGTERM)
+"""
+"""A shell ignores Ctrl-C for the process, which SIGTERM stops."""
+
+
+@pytest.mark.parametrize("before", ["", SLOW_REPORT, IN_THE_BACKGROUND], ids=["quiet", "busy", "background"])
+def test_an_interrupt_that_python_loses_in_a_callback_is_delivered_again(before: str) -> None:
+    done = interrupted(before + LOST)
     assert (done.returncode, done.stdout) == (0, "interrupted\n")
-
-
-def test_a_lost_interrupt_is_delivered_even_while_the_first_loss_is_reported() -> None:
-    """On a busy machine, the time until the next delivery can end before the loss is reported completely."""
-    done = interrupted(
-        "class Late:\n"
-        "    def __del__(self): interrupt()\n"
-        "set_timer = signal.setitimer\n"
-        "def slow(timer, seconds):\n"
-        "    signal.setitimer = set_timer\n"
-        "    set_timer(timer, seconds)\n"
-        "    until = time.monotonic() + 10 * seconds\n"
-        "    while time.monotonic() < until: pass\n"
-        "signal.setitimer = slow\n"
-        "interrupts.begin()\n"
-        "try:\n"
-        "    Late()\n"
-        "    while True: pass\n"
-        "except KeyboardInterrupt:\n"
-        "    print('interrupted')\n"
-    )
-    assert (done.returncode, done.stdout) == (0, "interrupted\n")
-
-
-def test_a_stop_that_python_loses_in_a_callback_in_the_background_is_delivered_again() -> None:
-    done = interrupted(
-        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "interrupts = module.Interrupts()\n"
-        "interrupts.install()\n"
-        "signal.signal(signal.SIGTERM, interrupts.handle)\n"
-        "class Late:\n"
-        "    def __del__(self): signal.raise_signal(signal.SIGTERM)\n"
-        "interrupts.begin()\n"
-        "try:\n"
-        "    Late()\n"
-        "    while True: pass\n"
-        "except KeyboardInterrupt:\n"
-        "    print('stopped')\n"
-    )
-    assert (done.returncode, done.stdout) == (0, "stopped\n")
 
 
 def test_a_command_in_the_background_still_ignores_ctrl_c() -> None:

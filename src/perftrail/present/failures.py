@@ -112,7 +112,7 @@ def _which(failed_range: FailedRange) -> str:
 
 
 def _ends(failed_range: FailedRange) -> str:
-    """Return where the failures begin and end in words, as far as revisions were tried."""
+    """Return in words where the failures begin and end among the tried revisions."""
     ends = []
     if failed_range.before is not None:
         ends.append(f"begin after {failed_range.before.short}")

@@ -255,7 +255,7 @@ class Search:
     def _claim_progress(self) -> ClaimProgress | None:
         """Return the progress of the open claim that agrees with the belief and has the most blocks.
 
-        If none agrees, the claim of the latest block may be open all the same; it has no forecast then.
+        If none agrees, the claim of the latest block may still be open; it has no forecast then.
         """
         nothing = self.posterior.no_change > 0.5
         open_ones = [each for each in self._certificates.values() if each.state is State.OPEN and each.blocks]

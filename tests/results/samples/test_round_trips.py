@@ -1,4 +1,4 @@
-"""An export that is imported again has the same content, as far as the format stores it."""
+"""An export that is imported again has the same content, unless the format does not store it."""
 
 from __future__ import annotations
 

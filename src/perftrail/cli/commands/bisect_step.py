@@ -69,7 +69,7 @@ def command(
     """Compare the checked-out revision with GOOD; the exit code is the answer for git bisect run.
 
     The study's source is the repository in which git bisects. Samples are stored, so a repeated bisection measures
-    nothing again. perftrail find needs fewer builds, and states how sure its answer is.
+    nothing again. perftrail find weighs the samples of all revisions together, and states how sure its answer is.
 
     Exits with 0 if no metric is slower than in GOOD (good), 1 if one is (bad), 125 if the revision does not build or
     run (skip), and 128 if the answer is unclear, if GOOD does not work, or after any error: then the bisection stops.

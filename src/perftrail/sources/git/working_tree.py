@@ -23,7 +23,7 @@ from perftrail.model.wording import counted, listed
 from perftrail.sources.client import LONG_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from perftrail.sources.client import ToolResult
     from perftrail.sources.git.command import Git
@@ -59,6 +59,28 @@ class _CheckOut:
     objects: Path
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TreeGit:
+    """A git with the files of the user's check-out, the settings and objects of the mirror, and a copy of the index."""
+
+    git: Git
+    top: Path
+    location: str
+
+    def run(self, *words: str, stdin: bytes = b"", **variables: str) -> ToolResult:
+        """Run one command there. Raises `SourceError`."""
+        git = self.git.with_variables(**variables) if variables else self.git
+        return _checked(
+            git.run(*words, repository=self.top, stdin=stdin, timeout_seconds=LONG_SECONDS), self.location
+        )
+
+
+def _checked(result: ToolResult, location: str) -> ToolResult:
+    if result.failed:
+        raise SourceError(f"{location}: git cannot read the working tree: {result.why}")
+    return result
+
+
 def commit_working_tree(mirror: Mirror, name: str) -> TreeCommit:
     """Return the commit of the working tree (`name` is `WORKING_TREE`), or of what is staged (`STAGED`).
 
@@ -68,18 +90,19 @@ def commit_working_tree(mirror: Mirror, name: str) -> TreeCommit:
     head = mirror.resolve("HEAD")
     with _own_index(mirror, check_out) as git:
         if name == WORKING_TREE:
-            _add_files(mirror, git, check_out)
-        elif _run(mirror, git, check_out, "ls-files", "--unmerged").output:
+            _add_files(git, mirror.exclude_files())
+        elif git.run("ls-files", "--unmerged").output:
             raise SourceError(
                 f"{mirror.location}: the index has unresolved conflicts; resolve and stage them first"
             )
-        (tree,) = _run(mirror, git, check_out, "write-tree").lines()
-        changed = _changed_files(mirror, git, check_out, head, tree)
+        (tree,) = git.run("write-tree").lines()
+        options = ("-r", "--name-only", "--no-renames", "--no-ext-diff", "-z")
+        changed = git.run("diff-tree", *options, head, tree).fields()
         if not changed:
             return TreeCommit(id=head)
         what = "working tree" if name == WORKING_TREE else "staged"
         return TreeCommit(
-            id=_commit(mirror, git, check_out, head, tree, changed),
+            id=_commit(mirror, git, head, tree, changed),
             name=f"{what} ({counted(len(changed), 'file')} changed)",
         )
 
@@ -100,8 +123,8 @@ def _find_check_out(mirror: Mirror, name: str) -> _CheckOut:
 
 
 @contextmanager
-def _own_index(mirror: Mirror, check_out: _CheckOut) -> Iterator[Git]:
-    """Yield a git with the files of the user's check-out, the mirror's settings, and a copy of the index.
+def _own_index(mirror: Mirror, check_out: _CheckOut) -> Iterator[_TreeGit]:
+    """Yield a git with a copy of the index.
 
     The copy keeps what git knows of unchanged files, so that only changed ones are read.
     """
@@ -110,25 +133,22 @@ def _own_index(mirror: Mirror, check_out: _CheckOut) -> Iterator[Git]:
         if check_out.index.is_file():
             for file in (check_out.index, *check_out.index.parent.glob("sharedindex.*")):
                 shutil.copy2(file, Path(scratch, file.name))
-        yield mirror.git.with_variables(
+        git = mirror.git.with_variables(
             GIT_DIR=str(mirror.path),
             GIT_WORK_TREE=str(check_out.top),
             GIT_INDEX_FILE=str(index),
             GIT_ALTERNATE_OBJECT_DIRECTORIES=str(check_out.objects),
         )
+        yield _TreeGit(git=git, top=check_out.top, location=mirror.location)
 
 
-def _add_files(mirror: Mirror, git: Git, check_out: _CheckOut) -> None:
+def _add_files(git: _TreeGit, exclude_files: Iterable[Path]) -> None:
     """Update the copy of the index with every changed, new and removed file that git does not ignore."""
-    excludes = [f"--exclude-from={file}" for file in mirror.exclude_files()]
-    listing = _run(
-        mirror, git, check_out,
-        "ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-per-directory=.gitignore", *excludes,
-    )  # fmt: skip
-    names = [name for name in dict.fromkeys(listing.output.split(b"\0")) if name]
-    wanted = b"".join(name + b"\0" for name in names if _has_content(check_out.top, name))
-    options = ("--add", "--remove", "--replace", "-z", "--stdin")
-    _run(mirror, git, check_out, "update-index", *options, stdin=wanted)
+    excludes = [f"--exclude-from={file}" for file in exclude_files]
+    kinds = ("--modified", "--deleted", "--others", "--exclude-per-directory=.gitignore")
+    names = dict.fromkeys(git.run("ls-files", "-z", *kinds, *excludes).output.split(b"\0"))
+    wanted = b"".join(name + b"\0" for name in names if name and _has_content(git.top, name))
+    git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=wanted)
 
 
 def _has_content(top: Path, name: bytes) -> bool:
@@ -142,39 +162,19 @@ def _has_content(top: Path, name: bytes) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
 
 
-def _changed_files(mirror: Mirror, git: Git, check_out: _CheckOut, head: str, tree: str) -> list[str]:
-    options = ("-r", "--name-only", "--no-renames", "--no-ext-diff", "-z")
-    return _run(mirror, git, check_out, "diff-tree", *options, head, tree).fields()
-
-
-def _commit(
-    mirror: Mirror, git: Git, check_out: _CheckOut, head: str, tree: str, changed: Sequence[str]
-) -> str:
+def _commit(mirror: Mirror, git: _TreeGit, head: str, tree: str, changed: Sequence[str]) -> str:
     """Write the commit, and copy what only the user's repository has of it into the mirror."""
-    (time,) = _run(mirror, git, check_out, "show", "--no-patch", "--format=%cI", head).lines()
-    dated = git.with_variables(**_AUTHOR, GIT_AUTHOR_DATE=time, GIT_COMMITTER_DATE=time)
+    (time,) = git.run("show", "--no-patch", "--format=%cI", head).lines()
     others = len(changed) - MOST_NAMED
     summary = listed([*changed[:MOST_NAMED], *([f"{others} more"] if others > 0 else [])], "and")
-    words = ("commit-tree", tree, "-p", head)
-    (id_,) = _run(mirror, dated, check_out, *words, stdin=f"{summary}\n".encode(errors="replace")).lines()
+    message = f"{summary}\n".encode(errors="replace")
+    dates = {"GIT_AUTHOR_DATE": time, "GIT_COMMITTER_DATE": time}
+    (id_,) = git.run("commit-tree", tree, "-p", head, stdin=message, **_AUTHOR, **dates).lines()
     # Git writes no object that the user's repository has, such as the content of staged files.
     revisions = f"{id_}\n^{head}\n".encode()
-    pack = _run(
-        mirror, git, check_out, "pack-objects", "--revs", "--stdout", "--quiet", stdin=revisions
-    ).output
-    _run(mirror, mirror.git, check_out, "unpack-objects", "-q", stdin=pack, directory=mirror.path)
+    pack = git.run("pack-objects", "--revs", "--stdout", "--quiet", stdin=revisions).output
+    unpacked = mirror.git.run(
+        "unpack-objects", "-q", repository=mirror.path, stdin=pack, timeout_seconds=LONG_SECONDS
+    )
+    _checked(unpacked, mirror.location)
     return id_
-
-
-def _run(
-    mirror: Mirror,
-    git: Git,
-    check_out: _CheckOut,
-    *words: str,
-    stdin: bytes = b"",
-    directory: Path | None = None,
-) -> ToolResult:
-    result = git.run(*words, repository=directory or check_out.top, stdin=stdin, timeout_seconds=LONG_SECONDS)
-    if result.failed:
-        raise SourceError(f"{mirror.location}: git cannot read the working tree: {result.why}")
-    return result
