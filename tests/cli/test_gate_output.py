@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.present.gate_output import Job
-from tests.present.test_gates import gate
+from perftrail.stats.comparison import Verdict
+from tests.present.test_gates import gate, row
 
 
 def test_a_summary_is_no_longer_than_github_accepts(
@@ -16,7 +17,10 @@ def test_a_summary_is_no_longer_than_github_accepts(
     summary = tmp_path / "summary"
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    Job.of("github").report(gate(), "━" * 500_000)
-    assert 800_000 < summary.stat().st_size < 1 << 20
-    assert set(summary.read_text(encoding="utf-8")) == {"━", "\n"}
-    assert "::error file=perftrail.toml,line=1,title=no answer::" in capsys.readouterr().err
+    rows = [row(1.2, Verdict.SLOWER, value=f"{'━' * 60} {number}") for number in range(3_000)]
+    Job.of("github").report(gate(*rows))
+    assert 400_000 < summary.stat().st_size < 1_000_000
+    text = summary.read_text(encoding="utf-8")
+    assert text.count("<details") == text.count("</details>")
+    assert "more metrics for which a comment has no space" in text
+    assert "::error file=perftrail.toml,line=1,title=" in capsys.readouterr().err

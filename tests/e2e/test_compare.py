@@ -261,3 +261,22 @@ def test_uncommitted_changes_are_compared_and_their_check_out_stays_as_it_is(
 def test_wrong_usage_exits_2_with_the_reason(study: Path, words: tuple[str, ...], reason: str) -> None:
     done = compare(*words[:2], str(study), *words[2:], expect=2)
     assert reason in done.stderr
+
+
+def test_what_differs_besides_the_program_is_named(history: History, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    base = repository.commit(files(100, **{"app/requirements.txt": "simplejson==3.0\n"}))
+    head = repository.commit(files(100, 101, **{"app/requirements.txt": "simplejson==3.1\n"}))
+    study = tmp_path / "perftrail.toml"
+    recipe = ": '<new>' `true`"
+    era = f'\n[build]\nsteps = ["true old"]\n[[build.when]]\nrange = "{head}.."\nsteps = ["{recipe}"]\n'
+    study.write_text(STUDY.format(repository=repository.path) + era)
+    answer = json.loads(compare(base, head, str(study), "--json", expect=0).stdout)
+    assert answer["differences"] == [
+        {"name": "recipe", "base": "true old", "head": recipe},
+        {"name": "app/requirements.txt", "base": "", "head": ""},
+    ]
+    assert any("GNU ld" in tool or tool.startswith("ld") for tool in answer["tools"])
+    comment = compare(base, head, str(study), "--format", "github", expect=0).stdout
+    assert r"its recipe does: base \`true old\`, head \`: '\<new\>' \`true\`\`" in comment
+    assert "app/requirements.txt differs" in comment.replace("\\", "")

@@ -27,6 +27,10 @@ from perftrail.present.gate import (
 )
 from perftrail.present.gate_formats import (
     FORMATS,
+    GITHUB_COMMENT,
+    GITLAB_COMMENT,
+    MOST_VISIBLE,
+    SIGNS,
     github_annotations,
     marker,
     to_junit,
@@ -38,6 +42,7 @@ from perftrail.present.gate_output import print_gate
 from perftrail.present.report.comparisons import compared_sections, compared_verdict
 from perftrail.results.gate import (
     ComparedMetric,
+    EnvironmentDifference,
     FailedSide,
     FailOn,
     Gate,
@@ -199,19 +204,80 @@ def test_the_comment_tells_what_moved_and_folds_the_rest() -> None:
     assert "find" not in to_markdown(gate(row(1.0, Verdict.SAME))).partition("To repeat it")[2]
 
 
-def test_of_many_metrics_a_comment_takes_as_many_as_fit() -> None:
-    every = [
-        row(effect, verdict, value=f"{number:040}")
-        for effect, verdict in ((1.2, Verdict.SLOWER), (1.0, Verdict.UNCLEAR), (1.0, Verdict.SAME))
-        for number in range(300)
+def many(count: int, *, value: str = "") -> list[Row]:
+    return [
+        row(effect, verdict, value=f"{value}{number:040}")
+        for effect, verdict in (
+            (1.2, Verdict.SLOWER),
+            (0.8, Verdict.FASTER),
+            (1.0, Verdict.UNCLEAR),
+            (1.0, Verdict.SAME),
+        )
+        for number in range(count)
     ]
-    comment = to_markdown(gate(*every))
-    assert len(comment) < 65_536
-    assert [line for line in comment.splitlines() if line.endswith(" more metrics")] == [
-        "and 200 more metrics",
-        "and 240 more metrics",
-        "and 240 more metrics",
+
+
+def test_of_many_metrics_a_comment_has_the_worst_that_fit_and_counts_the_others() -> None:
+    comment = to_markdown(gate(*many(300)))
+    assert 60_000 < len(comment) < 65_536
+    assert "1,200 metrics of 1 benchmark compared: 300 slower, 300 faster, 300 same, 300 unclear." in comment
+    shown = [sum(sign in line for line in comment.splitlines()) for sign in SIGNS.values()]
+    omitted = re.findall(r"^and (\d+) (?:more )?metrics for which a comment has no space$", comment, re.M)
+    assert shown[0] > 0
+    assert sum(shown) + sum(map(int, omitted)) == 1_200
+    assert list(re.findall("<summary>(.*)</summary>", comment)) == [
+        "580 more changed metrics",
+        "300 unclear metrics",
+        "300 unchanged metrics",
     ]
+    assert comment.partition("<details")[0].count("🔴") == MOST_VISIBLE
+
+
+@pytest.mark.parametrize("count", [1, 40, 400])
+@pytest.mark.parametrize("longest", [GITHUB_COMMENT, GITLAB_COMMENT])
+def test_a_comment_never_exceeds_the_servers_limit_and_closes_every_fold(count: int, longest: int) -> None:
+    failure = Failure(stage="crash", message=HOSTILE * 40, log="/log")
+    side = FailedSide(side="head", variant="plain", benchmark="work", point=HOSTILE, failure=failure)
+    found = gate(
+        *many(count, value=HOSTILE * 5),
+        failed_sides=(side,) * count,
+        notes=(HOSTILE * 40,) * count,
+        repeat="perftrail compare " + "x" * 100_000,
+        differences=(EnvironmentDifference(name=HOSTILE * 40),) * count,
+    )
+    comment = to_markdown(found, longest=longest)
+    assert len(comment.encode("utf-16-le")) // 2 <= longest
+    assert comment.count("<details") == comment.count("</details>")
+    assert comment.count("~~~~~~~~") % 2 == 0
+    rows = [line for line in comment.splitlines() if line.startswith("| ") and "---" not in line]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {8}
+
+
+def test_a_comment_names_what_differs_besides_the_program() -> None:
+    found = gate(
+        row(1.2, Verdict.SLOWER),
+        tools=("cc: gcc 12.2.0", "ld: GNU ld 2.40"),
+        differences=(
+            EnvironmentDifference(name="recipe", base="make -j4", head="cmake --build ."),
+            EnvironmentDifference(name="cc", base="cc: gcc 12", head="cc: gcc 13"),
+            EnvironmentDifference(name="sub/Cargo.lock"),
+        ),
+    )
+    comment = to_markdown(found).replace("\\", "")
+    assert (
+        "⚠️ Not only the program differs: its recipe does: base `make -j4`, head `cmake --build .`" in comment
+    )
+    assert "⚠️ Not only the program differs: base was built with cc: gcc 12, head with cc: gcc 13" in comment
+    assert comment.count("sub/Cargo.lock differs") == 1
+    assert "- Tools, the same for base and head: gcc 12.2.0, GNU ld 2.40" in comment
+    plain = to_plain(found)
+    assert "note the head may use other dependencies: sub/Cargo.lock differs" in plain
+    assert "tools gcc 12.2.0, GNU ld 2.40" in plain
+    assert json.loads(FORMATS["json"](found))["differences"][2] == {
+        "name": "sub/Cargo.lock",
+        "base": "",
+        "head": "",
+    }
 
 
 @pytest.mark.parametrize("effect", [0.1, 0.8, 1.0, 1.02, 1.2, 50.0])

@@ -95,6 +95,40 @@ def _certain_but_small(row: Row) -> bool:
     return row.verdict is Verdict.SAME and row.least > EXACT
 
 
+def counts_words(gate: Gate) -> str:
+    """Return how many metrics were compared, and how many have each verdict."""
+    changed = [row.word for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
+    are_times = set(changed) <= {"slower", "faster"}
+    words = {
+        Verdict.SLOWER: "slower" if are_times else "worse",
+        Verdict.FASTER: "faster" if are_times else "better",
+        Verdict.SAME: "same",
+        Verdict.UNCLEAR: "unclear",
+    }
+    counts = (f"{sum(row.verdict is each for row in gate.rows):,} {word}" for each, word in words.items())
+    benchmarks = len({row.metric.benchmark for row in gate.rows})
+    compared = f"{counted(len(gate.rows), 'metric')} of {counted(benchmarks, 'benchmark')} compared"
+    return f"{compared}: {', '.join(counts)}"
+
+
+def difference_words(gate: Gate) -> Iterator[str]:
+    """Yield what differs between base and head besides the text of their program."""
+    for each in gate.differences:
+        if each.name == "recipe":
+            lines = f": base `{each.base}`, head `{each.head}`" if each.base or each.head else ""
+            where = "" if lines else " in a variable, a file or another source"
+            yield f"not only the program differs: its recipe does{where}{lines}"
+        elif each.base or each.head:
+            yield f"not only the program differs: base was built with {each.base}, head with {each.head}"
+        else:
+            yield f"the head may use other dependencies: {each.name} differs"
+
+
+def tools_words(gate: Gate) -> str:
+    """Return the versions of the tools that built both revisions; empty if they are unknown."""
+    return ", ".join(tool.partition(": ")[2] or tool for tool in gate.tools)
+
+
 def verdict_words(gate: Gate, row: Row) -> str:
     """Return a row's verdict with what it means: what is equal, or which change could be missed."""
     found = row.comparison
@@ -441,7 +475,8 @@ def location(each: FailedSide) -> str:
 
 
 def limits(gate: Gate) -> Iterator[str]:
-    """Yield the limits of the answer."""
+    """Yield the limits of the answer: first what differs besides the program's text."""
+    yield from difference_words(gate)
     yield from _builds_or_layouts(gate)
     if discarded := pairs_by_metric([(metric_name(row), row.discarded) for row in gate.rows]):
         yield f"discarded and repeated because of other load: {discarded}"

@@ -11,6 +11,8 @@ import json
 import math
 import xml.etree.ElementTree as ET  # only written here
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from perftrail.model.build import content_key
@@ -19,6 +21,8 @@ from perftrail.present.gate import (
     bar_limit,
     certainty,
     change_title,
+    counts_words,
+    difference_words,
     effort,
     failure_line,
     headline,
@@ -32,6 +36,7 @@ from perftrail.present.gate import (
     policy,
     revision_words,
     row_effect,
+    tools_words,
     unclear_warning,
     verdict_words,
 )
@@ -48,16 +53,35 @@ if TYPE_CHECKING:
 SIGNS = {Verdict.SLOWER: "🔴", Verdict.FASTER: "🟢", Verdict.UNCLEAR: "⚪", Verdict.SAME: "⚫"}
 """Signs, always printed together with the verdict's word."""
 
-MOST_ROWS, MOST_FOLDED = 100, 60
-"""Maximum number of changed rows, and of folded rows of each verdict. A comment can have 65,536 characters."""
+MOST_VISIBLE = 20
+"""Maximum number of changed rows that are not folded."""
 
-MOST_FAILED = 20
-"""Maximum number of failed sides in a comment."""
+MOST_FAILED, MOST_LIMITS, MOST_DIFFERENCES = 20, 12, 6
+"""Maximum number of failed sides, of limits, and of differences above the tables in a comment."""
+
+LONGEST_COMMAND = 4_000
+"""A comment has no longer command."""
+
+GITHUB_COMMENT, GITLAB_COMMENT = 65_000, 990_000
+"""Longest comment in UTF-16 units. The servers accept 65,536 and 1,000,000 characters."""
+
+GITHUB_SUMMARY = 300_000
+"""Longest summary of a GitHub job in UTF-16 units: at most 900,000 bytes. GitHub discards one of a megabyte."""
 
 
-def to_markdown(gate: Gate) -> str:
-    """Return the comparison as Markdown. Hostile text stays text and mentions no user."""
-    return "\n".join(_markdown_lines(gate)).rstrip() + "\n"
+def to_markdown(gate: Gate, *, longest: int = GITHUB_COMMENT) -> str:
+    """Return the comparison as Markdown of at most `longest` UTF-16 units.
+
+    It has the worst metrics that fit, and the number of the others. Hostile text stays text and mentions no user.
+    """
+    above, below = list(_above(gate)), list(_below(gate))
+    left = longest - sum(map(_size, (*above, *below)))
+    return "\n".join((*above, *_rows(gate, left), *below)).rstrip() + "\n"
+
+
+def _size(line: str) -> int:
+    """Return the length of a line with its end, in UTF-16 units."""
+    return len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1
 
 
 def marker(gate: Gate) -> str:
@@ -65,70 +89,127 @@ def marker(gate: Gate) -> str:
     return f"<!-- perftrail compare {content_key(gate.title)[:16]} -->"
 
 
-def _markdown_lines(gate: Gate) -> Iterator[str]:
+def _above(gate: Gate) -> Iterator[str]:
+    """Yield the lines above the tables: the answer, the counts, and what limits the answer most."""
     yield marker(gate)
     yield f"### {inert(gate.title)}"
     yield ""
     yield f"**{inert(headline(gate))}**"
     yield ""
+    if gate.rows:
+        yield f"{inert(counts_words(gate))}."
+        yield ""
     if warning := unclear_warning(gate):
         yield f"⚠️ **{inert(warning)}**"
         yield ""
+    for difference in islice(difference_words(gate), MOST_DIFFERENCES):
+        yield f"⚠️ {inert(capitalised(difference))}"
+        yield ""
     yield f"Base {inert(revision_words(gate.base))}  "
     yield f"Head {inert(revision_words(gate.head))}"
-    yield from _rows(gate)
+
+
+def _below(gate: Gate) -> Iterator[str]:
+    """Yield the lines below the tables: failures, the evidence, and the commands."""
     yield from _failed_sides(gate)
     yield ""
     yield f"- Gate: {inert(policy(gate))}"
     yield f"- How sure: {inert(certainty(gate))}"
     yield f"- Measured: {inert(effort(gate))}"
-    yield f"- Machine: {inert(machine(gate))}"
-    yield from (f"- {inert(capitalised(text))}" for text in limits(gate))
+    yield f"- Machine, the same for base and head: {inert(machine(gate))}"
+    if tools := tools_words(gate):
+        yield f"- Tools, the same for base and head: {inert(tools)}"
+    named = set(islice(difference_words(gate), MOST_DIFFERENCES))
+    others = [text for text in limits(gate) if text not in named]
+    yield from (f"- {inert(capitalised(text))}" for text in others[:MOST_LIMITS])
+    if len(others) > MOST_LIMITS:
+        yield f"- and {counted(len(others) - MOST_LIMITS, 'more note')}"
     if (found := next_command(gate)) is not None:
         yield from _command(f"Next: {found.purpose}", found.command)
     yield from _command("To repeat it", gate.repeat)
 
 
-def _rows(gate: Gate) -> Iterator[str]:
-    changed = [row for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
-    limit = bar_limit(gate)
-    if changed:
-        yield from _table(gate, changed[:MOST_ROWS], limit, omitted=len(changed) - MOST_ROWS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A table of a comment: its rows, the worst first, and the title of its fold; without a title, it is not folded."""
+
+    rows: Sequence[Row]
+    title: str = ""
+    opened: bool = False
+
+
+def _parts(gate: Gate) -> Iterator[_Part]:
+    """Yield the tables: the worst changes, then the other changes and the unchanged metrics, folded."""
+    worse = [row for row in gate.rows if row.verdict is Verdict.SLOWER]
+    better = [row for row in gate.rows if row.verdict is Verdict.FASTER]
+    changed = [*worse, *reversed(better)]
+    yield _Part(rows=changed[:MOST_VISIBLE])
+    rest = changed[MOST_VISIBLE:]
+    yield _Part(rows=rest, title=counted(len(rest), "more changed metric"))
+    unclear_counts = gate.fail_on in ("unclear", "any")
     for verdict, word in ((Verdict.UNCLEAR, "unclear"), (Verdict.SAME, "unchanged")):
         rows = [row for row in gate.rows if row.verdict is verdict]
-        if rows:
-            opened = " open" if gate.fail_on in ("unclear", "any") and verdict is Verdict.UNCLEAR else ""
+        opened = unclear_counts and verdict is Verdict.UNCLEAR and len(rows) <= MOST_VISIBLE
+        yield _Part(rows=rows, title=counted(len(rows), f"{word} metric"), opened=opened)
+
+
+AROUND_TABLE = 500
+"""Space for everything of a table besides its rows, in UTF-16 units."""
+
+
+def _rows(gate: Gate, space: int) -> Iterator[str]:
+    """Yield the tables within a number of UTF-16 units; earlier tables are completed first."""
+    limit = bar_limit(gate)
+    parts = [part for part in _parts(gate) if part.rows]
+    left = space - AROUND_TABLE * len(parts)
+    for part in parts:
+        lines: list[str] = []
+        for row in part.rows:
+            line = _table_row(gate, row, limit)
+            left -= _size(line)
+            if left < 0:
+                break
+            lines.append(line)
+        omitted = len(part.rows) - len(lines)
+        if part.title:
             yield ""
-            yield f"<details{opened}><summary>{counted(len(rows), f'{word} metric')}</summary>"
-            yield from _table(gate, rows[:MOST_FOLDED], limit, omitted=len(rows) - MOST_FOLDED)
+            yield f"<details{' open' if part.opened else ''}><summary>{part.title}</summary>"
+        yield from _table(gate, part.rows[: len(lines)], lines, limit)
+        if omitted:
+            left = 0
+            yield ""
+            yield f"and {counted(omitted, 'more metric' if lines else 'metric')} for which a comment has no space"
+        if part.title:
             yield ""
             yield "</details>"
 
 
-def _table(gate: Gate, rows: Sequence[Row], limit: float, *, omitted: int) -> Iterator[str]:
+def _table(gate: Gate, rows: Sequence[Row], lines: Sequence[str], limit: float) -> Iterator[str]:
+    if not lines:
+        return
     yield ""
     head = ("", "metric", "base", "head", change_title(gate), "chart", "verdict")
     yield f"| {' | '.join(map(inert, head))} |"
     yield "| --- | :--- | ---: | ---: | :--- | :---: | :--- |"
-    for row in rows:
-        verdict = verdict_words(gate, row)
-        cells = (
-            SIGNS[row.verdict],
-            inert(metric_name(row)),
-            *(_unbroken(level) for level in levels_words(row)),
-            _unbroken(row_effect(row)) if row.comparison is not None else inert(row_effect(row)),
-            f"`{interval_bar(row, limit)}`" if row.comparison is not None else "",
-            inert(f"{verdict}, fails the gate" if gate.trips(row) else verdict),
-        )
-        yield f"| {' | '.join(cells)} |"
-    if omitted > 0:
-        yield ""
-        yield f"and {counted(omitted, 'more metric')}"
+    yield from lines
     yield ""
     if all(row.comparison is None for row in rows):
         return
     low, high = (f"{100.0 * math.expm1(end):+.0f} %".replace("-", "−") for end in (-limit, limit))
     yield f"<sub>Each chart spans {low} to {high}; the bar is the interval.</sub>"
+
+
+def _table_row(gate: Gate, row: Row, limit: float) -> str:
+    verdict = verdict_words(gate, row)
+    cells = (
+        SIGNS[row.verdict],
+        inert(metric_name(row)),
+        *(_unbroken(level) for level in levels_words(row)),
+        _unbroken(row_effect(row)) if row.comparison is not None else inert(row_effect(row)),
+        f"`{interval_bar(row, limit)}`" if row.comparison is not None else "",
+        inert(f"{verdict}, fails the gate" if gate.trips(row) else verdict),
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 def _unbroken(text: str) -> str:
@@ -150,8 +231,8 @@ def _failed_sides(gate: Gate) -> Iterator[str]:
 
 
 def _command(title: str, command: str) -> Iterator[str]:
-    """Yield a command with its title; nothing without a command."""
-    if command:
+    """Yield a command with its title; nothing without a command, or if it is too long for a comment."""
+    if command and len(command) <= LONGEST_COMMAND:
         yield ""
         yield f"{title}:"
         yield ""
@@ -177,6 +258,8 @@ def _lines(gate: Gate) -> Iterator[str]:
             "" if meaning == row.word else meaning.removeprefix(f"{row.word}: "),
         )
         yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, parts)])
+    if gate.rows:
+        yield f"counts {counts_words(gate)}"
     yield from (f"failed    {failure_line(each)}" for each in gate.failed_sides)
     if warning := unclear_warning(gate):
         yield f"warning {warning}"
@@ -184,6 +267,8 @@ def _lines(gate: Gate) -> Iterator[str]:
     yield f"certainty {certainty(gate)}"
     yield f"measured {effort(gate)}"
     yield f"machine {machine(gate)}"
+    if tools := tools_words(gate):
+        yield f"tools {tools}"
     yield from (f"note {text}" for text in limits(gate))
     yield f"repeat {gate.repeat}"
     if gate.find_command:
@@ -407,7 +492,7 @@ def _label_value(text: str) -> str:
 FORMATS: Mapping[str, Callable[[Gate], str]] = {
     "plain": to_plain,
     "github": to_markdown,
-    "gitlab": to_markdown,
+    "gitlab": partial(to_markdown, longest=GITLAB_COMMENT),
     "junit": to_junit,
     "metrics": to_metrics,
     "json": lambda gate: json.dumps(gate.as_json(), indent=1) + "\n",

@@ -22,6 +22,7 @@ from perftrail.present.gate import (
     bar_limit,
     certainty,
     change_title,
+    counts_words,
     effort,
     headline,
     interval_bar,
@@ -77,10 +78,6 @@ def to_png(svg_image: str) -> bytes:
     return image
 
 
-LONGEST_SUMMARY_BYTES = 900_000
-"""GitHub accepts a summary of one megabyte and discards longer ones."""
-
-
 @dataclass(frozen=True, slots=True)
 class Job:
     """The GitHub job of this process; without a `token`, every method does nothing.
@@ -108,16 +105,15 @@ class Job:
         if self.token:
             click.echo(f"::{self.token}::", err=True)
 
-    def report(self, gate: Gate, text: str) -> None:
+    def report(self, gate: Gate) -> None:
         """Write the summary of the step, and print an annotation for each failure."""
         if not self.token:
             return
-        from perftrail.present.gate_formats import github_annotations
+        from perftrail.present.gate_formats import GITHUB_SUMMARY, github_annotations, to_markdown
 
         summary = os.environ.get("GITHUB_STEP_SUMMARY")
         if summary:
-            shortened = text.encode()[:LONGEST_SUMMARY_BYTES].decode(errors="ignore")
-            _write(Path(summary), shortened + "\n", append=True)
+            _write(Path(summary), to_markdown(gate, longest=GITHUB_SUMMARY) + "\n", append=True)
         for line in github_annotations(gate, file=_within(gate.file, os.environ.get("GITHUB_WORKSPACE", ""))):
             click.echo(line, err=True)
 
@@ -152,7 +148,7 @@ def write_gate(
         from perftrail.present.gate_formats import FORMATS
 
         click.echo(FORMATS["plain"](gate).splitlines()[0], err=True)
-    job.report(gate, _text(gate, "github") if job.token else "")
+    job.report(gate)
 
 
 def _write_one(gate: Gate, format_name: str, file: Path) -> None:
@@ -200,6 +196,8 @@ def print_gate(gate: Gate) -> None:
     console.print(Text(escaped(headline(gate), longest=LONGEST), style="bold"))
     console.print(Text(f"base {escaped(revision_words(gate.base))}"))
     console.print(Text(f"head {escaped(revision_words(gate.head))}"))
+    if len(gate.rows) > MOST_FAILED:
+        console.print(Text(capitalised(f"{counts_words(gate)}.")))
     if gate.rows:
         console.print()
         console.print(_table(gate))

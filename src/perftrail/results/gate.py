@@ -196,6 +196,19 @@ class FailedSide:
         return self.location or self.failure.stage
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentDifference:
+    """A difference between base and head that is not their program's own text: `name` is what differs.
+
+    That is ``recipe``, a tool, or a file that names versions of dependencies. `base` and `head` are its two values;
+    both are empty for a file.
+    """
+
+    name: str
+    base: str = ""
+    head: str = ""
+
+
 class GateRevisionJson(TypedDict):
     """One of the two revisions."""
 
@@ -272,6 +285,14 @@ class GateFailureJson(TypedDict):
     study_line: Annotated[str, "the line and key of the study file that the failure is about"]
 
 
+class EnvironmentDifferenceJson(TypedDict):
+    """A difference between base and head besides their program's own text; a file has no values."""
+
+    name: Annotated[str, "recipe, a tool, or a file that names versions of dependencies"]
+    base: str
+    head: str
+
+
 class LayoutNoiseJson(TypedDict):
     """Standard deviation of a build's level over memory layouts, in logarithms, and its number of builds."""
 
@@ -302,6 +323,10 @@ class GateJson(TypedDict):
     fresh: Annotated[int, "invocations of this comparison"]
     seconds: Annotated[float, "seconds from the first build to the answer"]
     machine: str
+    tools: Annotated[list[str], "the versions of the tools that built both revisions"]
+    differences: Annotated[
+        list[EnvironmentDifferenceJson], "what differs between base and head besides their program's own text"
+    ]
     layout_noise: Annotated[
         LayoutNoiseJson | None,
         "null: fewer than five unchanged neighbours are measured, or no difference is sure",
@@ -319,6 +344,7 @@ class Gate:
     worth reporting, and `threshold_source` the option or key that sets it. `invocations` are those that the metrics
     use; `fresh` were started now, in `seconds`. `failed_sides` are the sides that failed, `finished` is the time of
     the comparison. `layout_noise` is the spread between builds of this history without a change, `None` if unknown.
+    `tools` are the versions of the tools that built both, and `differences` is what differs besides the program's text.
     `notes` limit the answer. `repeat` and `find_command` are the commands that repeat the comparison and search for
     the culprit.
     """
@@ -338,6 +364,8 @@ class Gate:
     seconds: float
     finished: str
     layout_noise: LayoutNoise | None = None
+    tools: tuple[str, ...] = ()
+    differences: tuple[EnvironmentDifference, ...] = ()
     notes: tuple[str, ...] = ()
     repeat: str = ""
     find_command: str = ""
@@ -456,6 +484,10 @@ class Gate:
             "fresh": self.fresh,
             "seconds": round(self.seconds, 3),
             "machine": self.machine.id,
+            "tools": list(self.tools),
+            "differences": [
+                {"name": each.name, "base": each.base, "head": each.head} for each in self.differences
+            ],
             "layout_noise": None
             if self.layout_noise is None
             else {"value": self.layout_noise.value, "builds": self.layout_noise.builds},

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from perftrail.errors import StudyError, UsageError
+from perftrail.errors import SourceError, StudyError, UsageError
 from perftrail.measure.events import HistoryRead, now
 from perftrail.measure.failure_groups import study_line
 from perftrail.measure.pairs import (
@@ -27,14 +29,21 @@ from perftrail.measure.pairs import (
 )
 from perftrail.model.build import Failure
 from perftrail.model.json_data import to_plain
-from perftrail.model.measurement import Measurement
+from perftrail.model.measurement import MISSING_TOOL, Measurement
 from perftrail.model.plan import cells, same_everywhere
 from perftrail.model.source import STAGED, WORKING_TREE
 from perftrail.model.store_records import ComparisonRecord
 from perftrail.model.subject import Subject
 from perftrail.model.wording import counted
 from perftrail.ports import EditableSource
-from perftrail.results.gate import ComparedMetric, FailedSide, Gate, Row, levels_of_ratio
+from perftrail.results.gate import (
+    ComparedMetric,
+    EnvironmentDifference,
+    FailedSide,
+    Gate,
+    Row,
+    levels_of_ratio,
+)
 from perftrail.results.selection import TIMES, Choice
 from perftrail.stats.comparison import FAMILY_ERROR, Verdict
 from perftrail.stats.estimate import estimate
@@ -43,13 +52,13 @@ from perftrail.studyfile.reading import mistake
 from perftrail.verbs.backport.patch import find_revision
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.measure.events import Event
     from perftrail.measure.pairs import ComparedReplicates
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
-    from perftrail.model.measurement import Outcome, Runnable
+    from perftrail.model.measurement import Origin, Outcome, Runnable
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
@@ -253,6 +262,55 @@ class CompareRequest:
     most: int | None = None
 
 
+DEPENDENCY_FILES = frozenset(
+    (
+        ".gitmodules", "Cargo.lock", "Gemfile.lock", "Package.resolved", "Pipfile.lock", "bun.lock",
+        "cabal.project.freeze",
+        "composer.lock", "conan.lock", "environment.yml", "flake.lock", "go.sum", "gradle.lockfile", "mix.lock",
+        "package-lock.json", "packages.lock.json", "pdm.lock", "pnpm-lock.yaml", "poetry.lock", "pom.xml",
+        "requirements.txt", "stack.yaml.lock", "uv.lock", "vcpkg.json", "yarn.lock",
+    )
+)  # fmt: skip
+"""Names of files with which build systems and package managers select the versions of dependencies."""
+
+MOST_DEPENDENCY_FILES = 8
+
+
+def tools_of_both(origins: Iterable[Mapping[SideName, Origin]]) -> tuple[str, ...]:
+    """Return the version of each tool that both sides used, one line each."""
+    shared = {
+        tool: None
+        for each in origins
+        if len(each) == 2
+        for tool in each["base"].tools
+        if tool in each["head"].tools and tool and not tool.endswith(MISSING_TOOL)
+    }
+    return tuple(_first_line(tool) for tool in shared)
+
+
+def origin_differences(origins: Iterable[Mapping[SideName, Origin]]) -> tuple[EnvironmentDifference, ...]:
+    """Return the first differing line of the recipes, and each differing tool; each difference once."""
+    found: dict[EnvironmentDifference, None] = {}
+    for each in origins:
+        if len(each) != 2:
+            continue
+        base, head = each["base"], each["head"]
+        lines = zip_longest(base.lines, head.lines, fillvalue="")
+        if base.recipe != head.recipe:
+            first = next(((one, other) for one, other in lines if one != other), ("", ""))
+            found[EnvironmentDifference(name="recipe", base=first[0], head=first[1])] = None
+        tools = zip_longest(map(_first_line, base.tools), map(_first_line, head.tools), fillvalue="")
+        for one, other in tools:
+            if one != other:
+                name = (one or other).partition(":")[0]
+                found[EnvironmentDifference(name=name, base=one, head=other)] = None
+    return tuple(found)
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0].strip()
+
+
 class Compare:
     """Measures every metric of base and head interleaved. It resumes by itself: stored pairs are reused."""
 
@@ -262,6 +320,7 @@ class Compare:
         self._clock = clock
         self._failures: dict[tuple[str, ...], FailedSide] = {}
         self._notes: list[str] = []
+        self._origins: dict[tuple[str, str], dict[SideName, Origin]] = {}
 
     def events(self) -> Generator[Event, None, Gate]:
         """Build and measure both; yield events and return the result."""
@@ -302,6 +361,11 @@ class Compare:
             seconds=self._clock() - began,
             finished=now(),
             layout_noise=self._layout_noise(benchmarks, rows),
+            tools=tools_of_both(self._origins.values()),
+            differences=(
+                *origin_differences(self._origins.values()),
+                *self._changed_dependencies(base, head),
+            ),
             notes=tuple(self._notes),
         )
         self._session.store.add_comparison(
@@ -443,7 +507,18 @@ class Compare:
                 self._failures.setdefault((side, subject.variant, benchmark), failed)
             else:
                 ready_cells.append(ready)
+                if ready.runnable.origin is not None:
+                    origins = self._origins.setdefault((subject.variant, cell.benchmark), {})
+                    origins[side] = ready.runnable.origin
         return ready_cells
+
+    def _changed_dependencies(self, base: Revision, head: Revision) -> Iterator[EnvironmentDifference]:
+        """Yield the files that name versions of dependencies and differ between both revisions."""
+        paths: Sequence[str] = ()
+        with suppress(SourceError):
+            paths = self._session.source.touched((base, head))[1]
+        found = [path for path in paths if PurePath(path).name in DEPENDENCY_FILES]
+        yield from (EnvironmentDifference(name=path) for path in sorted(found)[:MOST_DEPENDENCY_FILES])
 
     def _wanted(self, subject: Subject) -> list[Cell]:
         """Return the cells of a subject that the requested metrics need."""
