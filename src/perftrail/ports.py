@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from perftrail.model.sandbox import Phase
     from perftrail.model.store_records import (
         ComparisonRecord,
+        ListingRecord,
         RegressionNote,
         SearchRecord,
         StepRecord,
@@ -405,6 +406,14 @@ class Store(Protocol):
 
     def comparisons(self) -> Sequence[ComparisonRecord]:
         """Return the results of comparisons, the latest last."""
+        ...
+
+    def add_listing(self, record: ListingRecord) -> None:
+        """Store the listing of a suite in one build; the last record of a key counts."""
+        ...
+
+    def listings(self) -> Sequence[ListingRecord]:
+        """Return the last listing of each key, in the order in which the keys were first stored."""
         ...
 
     def progress(self) -> StoreProgress:

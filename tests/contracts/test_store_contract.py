@@ -21,6 +21,7 @@ from tests.store.examples import (
     DRAW,
     FAILED_BUILD,
     LINK,
+    LISTING,
     MACHINE,
     OTHER_MACHINE,
     OTHER_RUNNABLE,
@@ -472,6 +473,37 @@ def test_a_comparison_needs_a_known_machine_and_plain_data(store: SqlStore | Mem
     assert store.comparisons() == []
 
 
+def test_the_last_listing_of_each_key_counts_in_the_order_of_the_first(store: SqlStore | MemoryStore) -> None:
+    assert store.listings() == []
+    other = replace(LISTING, key="6" * 32, variant="pooled", result={})
+    again = replace(LISTING, finished="2025-11-22T05:00:00Z", result={"benchmarks": [1, None, "é"]})
+    for record in (LISTING, other, again):
+        store.add_listing(record)
+    assert store.listings() == [again, other]
+
+
+def test_hostile_text_of_a_listing_is_escaped_and_its_result_comes_back_exactly(
+    store: SqlStore | MemoryStore,
+) -> None:
+    hostile = "a\x00\udce9\ud800"
+    record = replace(
+        LISTING, revision=hostile, variant=hostile, finished=hostile, result={hostile: [hostile]}
+    )
+    store.add_listing(record)
+    escaped = "a\\x00\\udce9\\ud800"
+    assert store.listings() == [replace(record, revision=escaped, variant=escaped, finished=escaped)]
+
+
+def test_a_listing_needs_keys_of_valid_text_and_plain_data(store: SqlStore | MemoryStore) -> None:
+    with pytest.raises(StoreError, match=r"listing .*: contains characters that no store can represent"):
+        store.add_listing(replace(LISTING, key="k\x00"))
+    with pytest.raises(StoreError, match=r"suite .*: contains characters that no store can represent"):
+        store.add_listing(replace(LISTING, suite="s\udce9"))
+    with pytest.raises(StoreError, match=r"listing 5{12}: .*only JSON data can be stored"):
+        store.add_listing(replace(LISTING, result={"benchmarks": object()}))  # type: ignore[dict-item] # not plain
+    assert store.listings() == []
+
+
 def test_an_unknown_search_has_no_steps_and_no_answer(store: SqlStore | MemoryStore) -> None:
     with pytest.raises(StoreError, match="is unknown; open it with open_search first"):
         store.add_step(SEARCH.key, MACHINE.id, step(1))
@@ -535,6 +567,10 @@ def test_the_progress_mark_differs_after_every_addition(store: SqlStore | Memory
     store.close_search(SEARCH.key, MACHINE.id, {"verdict": "none"})
     marks.append(store.progress())
     store.add_comparison(COMPARISON)
+    marks.append(store.progress())
+    store.add_listing(LISTING)
+    marks.append(store.progress())
+    store.add_listing(LISTING)
     marks.append(store.progress())
     store.add_note(RegressionNote(regression="r", status="new", text="", author="", written=""))
     marks.append(store.progress())

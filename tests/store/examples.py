@@ -14,7 +14,7 @@ from perftrail.model.measurement import (
     Measurement,
     Runnable,
 )
-from perftrail.model.store_records import ComparisonRecord, SearchRecord, StepRecord
+from perftrail.model.store_records import ComparisonRecord, ListingRecord, SearchRecord, StepRecord
 
 if TYPE_CHECKING:
     from perftrail.model.measurement import Phase
@@ -64,6 +64,15 @@ FAILED_BUILD = BuildRecord(
 
 COMPARISON = ComparisonRecord(
     machine=MACHINE.id, finished="2025-11-21T04:00:00Z", result={"base": "1" * 40, "rows": [{"low": 1.5}]}
+)
+
+LISTING = ListingRecord(
+    suite="4" * 32,
+    key="5" * 32,
+    revision="1" * 40,
+    variant="plain",
+    finished="2025-11-21T05:00:00Z",
+    result={"benchmarks": [{"name": "test_sort[1000]", "file": "bench.py"}]},
 )
 
 SEARCH = SearchRecord(

@@ -18,7 +18,7 @@ from perftrail.store import open_store
 from perftrail.store.backup import backup, restore
 from perftrail.store.copying import digests
 from perftrail.store.databases import open_snapshot
-from tests.store.examples import MACHINE, RUNNABLE, key, measurement
+from tests.store.examples import LISTING, MACHINE, RUNNABLE, key, measurement
 from tests.store.processes import heard, start
 from tests.store.server import until_waiting
 from tests.store.test_migrations import FILES, assert_filled, fill
@@ -66,6 +66,18 @@ def test_a_backup_restored_is_what_was_there(location: str, tmp_path: Path) -> N
         assert_filled(store)
         store.add(measurement(key(99)))
     assert sorted(file.name for file in (tmp_path / "again").iterdir()) == ["results.db", "results.db.lock"]
+
+
+def test_listings_are_part_of_a_backup(location: str, tmp_path: Path) -> None:
+    with open_store(location, access="write", machine=MACHINE.id) as store:
+        store.add_listing(LISTING)
+    assert backup(location, tmp_path / "saved").digests["listings"].rows == 1
+    restore(tmp_path / "saved", str(tmp_path / "again.db"))
+    with open_store(str(tmp_path / "again.db"), access="read") as store:
+        assert store.listings() == [LISTING]
+    change(tmp_path / "saved", "UPDATE listing SET result = '{}'")
+    with pytest.raises(StoreError, match=r"saved: its listings differ from those of the backup of"):
+        restore(tmp_path / "saved", str(tmp_path / "changed.db"))
 
 
 def test_restoring_writes_nothing_beside_the_backup(saved: Path, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tests.store.examples import (
     COMPARISON,
     DRAW,
     FAILED_BUILD,
+    LISTING,
     MACHINE,
     RUNNABLE,
     SEARCH,
@@ -323,3 +324,36 @@ def test_a_comparison_is_copied_once(tmp_path: Path) -> None:
     assert copy_store(one, other).existing["comparisons"] == 1
     with open_store(other, access="read") as store:
         assert store.comparisons() == [COMPARISON]
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+def test_listings_are_copied_once_with_their_machine(
+    location: Callable[[str, str], str], kinds: Kinds
+) -> None:
+    one, other = location(kinds[0], "one.db"), location(kinds[1], "other.db")
+    later = replace(LISTING, finished="2025-11-22T05:00:00Z", result={"benchmarks": ["\0"]})
+    second = replace(LISTING, key="6" * 32)
+    with open_store(one, access="write", machine=MACHINE.id) as store:
+        acquaint(store)
+        for record in (LISTING, second, later):
+            store.add_listing(record)
+    assert copy_store(one, other).added["listings"] == 3
+    again = copy_store(one, other)
+    assert (again.added["listings"], again.existing["listings"]) == (0, 3)
+    with open_store(other, access="read") as store:
+        assert store.listings() == [later, second]
+    assert contents(one) == contents(other)
+
+
+@pytest.mark.parametrize("newer_in_target", [False, True])
+def test_the_newer_listing_of_a_key_counts(tmp_path: Path, *, newer_in_target: bool) -> None:
+    one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
+    newer = replace(LISTING, finished="2025-11-22T05:00:00Z", result={"benchmarks": []})
+    for where, record in zip(
+        (other, one) if newer_in_target else (one, other), (newer, LISTING), strict=True
+    ):
+        with open_store(where, access="write") as store:
+            store.add_listing(record)
+    assert copy_store(one, other).added["listings"] == (0 if newer_in_target else 1)
+    with open_store(other, access="read") as store:
+        assert store.listings() == [newer]

@@ -13,6 +13,9 @@ import httpx2 as httpx
 import pytest
 
 from perftrail.cli.main import main
+from perftrail.errors import StoreError
+from perftrail.store import open_store
+from tests.store.examples import LISTING
 from tests.web.conftest import PATIENCE_SECONDS, Client, served
 from tests.web.studies import Hostile, make_studies
 
@@ -193,6 +196,21 @@ def test_a_damaged_store_is_an_error_with_file_reason_and_remedy(
             if response.status_code == 503:
                 assert "results.db" in response.text
         assert client.get("/").status_code in {200, 303}
+
+
+@pytest.mark.parametrize("result", ["not JSON", "", "7", "null", "[]", "[" * 100_000])
+def test_a_damaged_listing_is_an_error_with_file_and_remedy(tmp_path: Path, result: str) -> None:
+    path = tmp_path / "results.db"
+    with open_store(str(path), access="write") as store:
+        store.add_listing(LISTING)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE listing SET result = ?", (result,))
+        database.commit()
+    with (
+        open_store(str(path), access="read") as store,
+        pytest.raises(StoreError, match=r"results\.db: .*the store is damaged; restore a copy"),
+    ):
+        store.listings()
 
 
 def test_a_healthy_store_is_read_by_all_of_these_commands(

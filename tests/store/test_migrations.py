@@ -25,6 +25,7 @@ from tests.store.examples import (
     DRAW,
     FAILED_BUILD,
     LINK,
+    LISTING,
     MACHINE,
     OTHER_MACHINE,
     OTHER_RUNNABLE,
@@ -198,7 +199,7 @@ def test_a_store_of_every_version_so_far_is_read_whole(tmp_path: Path, file: Pat
 def test_draws_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0006.sql").read_text())
+        database.executescript((FILES / "version-0007.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.outcomes([OTHER_RUNNABLE.key], MACHINE.id) == {OTHER_RUNNABLE.key: DRAWN}
 
@@ -206,7 +207,7 @@ def test_draws_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
 def test_origins_and_the_history_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0006.sql").read_text())
+        database.executescript((FILES / "version-0007.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.history() == list(HISTORY)
         assert store.runnables("st") == [replace(OTHER_RUNNABLE, origin=ORIGIN)]
@@ -216,8 +217,27 @@ def test_origins_and_the_history_are_read_from_a_store_that_has_them(tmp_path: P
 def test_comparisons_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0006.sql").read_text())
+        database.executescript((FILES / "version-0007.sql").read_text())
     with open_store(str(path), access="read") as store:
+        assert store.comparisons() == [COMPARISON]
+
+
+def test_listings_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((FILES / "version-0007.sql").read_text())
+    with open_store(str(path), access="read") as store:
+        assert store.listings() == [LISTING]
+
+
+def test_a_store_of_the_version_before_listings_takes_them(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((FILES / "version-0006.sql").read_text())
+    with open_store(str(path), access="write", machine=MACHINE.id) as store:
+        assert store.listings() == []
+        store.add_listing(LISTING)
+        assert store.listings() == [LISTING]
         assert store.comparisons() == [COMPARISON]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from perftrail.model.benchmark import Point
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared, Stage
 from perftrail.model.measurement import FailedInvocation, Measurement
-from perftrail.model.store_records import SearchRecord, StepRecord
+from perftrail.model.store_records import ListingRecord, SearchRecord, StepRecord
 from perftrail.store import MemoryStore, open_store
 from tests.store.examples import MACHINE, RUNNABLE, SEARCH, acquaint, key
 
@@ -179,6 +179,16 @@ def test_a_search_comes_back_exactly(
         store.open_search(search)
         store.close_search(search.key, MACHINE.id, answer)
         assert store.searches()[-1] == replace(search, answer=answer)
+
+
+@given(result=objects, text=clean)
+def test_a_listing_comes_back_exactly(any_stores: Stores, result: dict[str, Json], text: str) -> None:
+    listing = ListingRecord(
+        suite=text, key=f"listing {next(ordinals)}", revision=text, variant=text, finished=text, result=result
+    )
+    for store in any_stores:
+        store.add_listing(listing)
+        assert store.listings()[-1] == listing
 
 
 builds = st.builds(

@@ -15,7 +15,7 @@ from perftrail.model.store_records import RegressionNote
 from perftrail.store import ServerBack, ServerUnreachable, open_shared, open_store
 from perftrail.store.backup import backup, restore
 from tests.store.breakable_connection import proxy_to
-from tests.store.examples import BUILD, MACHINE, RUNNABLE, acquaint, key, measurement
+from tests.store.examples import BUILD, LISTING, MACHINE, RUNNABLE, acquaint, key, measurement
 from tests.store.server import running
 
 if TYPE_CHECKING:
@@ -197,6 +197,18 @@ def test_a_build_whose_commit_was_not_answered_is_stored_once(server: Server, ur
     assert line.cuts == 1
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT count(*) FROM build").fetchone() == (1,)
+
+
+def test_a_listing_whose_commit_was_not_answered_is_stored_once(server: Server, url: str) -> None:
+    with (
+        proxy_to(server.socket) as (line, directory),
+        open_store(over(url, server, directory), access="write") as store,
+    ):
+        line.cut_after = COMMIT
+        store.add_listing(LISTING)
+    assert line.cuts == 1
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM listing").fetchone() == (1,)
 
 
 def test_a_note_whose_commit_was_not_answered_is_stored_once(server: Server, url: str) -> None:

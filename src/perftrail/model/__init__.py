@@ -5,7 +5,7 @@
 - `program`: whether a command runs a linked program, and what that means for its layout.
 - `runnable_key`: everything that can affect a sample.
 - `build`, `process`, `measurement`, `patch`: results of builds, processes and invocations.
-- `trial`: a measurement without a study; `store_records`: searches, comparisons and notes in the store.
+- `trial`: a measurement without a study; `store_records`: searches, comparisons, listings and notes in the store.
 - `exchange`: samples from and for other tools.
 - `notation`: durations and sizes as a study writes them; `wording`: numbers, words and quotes for people.
 - `json_data`: plain data, JSON of values and its schema.

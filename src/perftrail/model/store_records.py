@@ -1,4 +1,4 @@
-"""Records of the store: searches, comparisons, notes on regressions, and the store's progress."""
+"""Records of the store: searches, comparisons, listings, notes on regressions, and the store's progress."""
 
 from __future__ import annotations
 
@@ -42,6 +42,22 @@ class ComparisonRecord:
     result: Mapping[str, Json]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListingRecord:
+    """The benchmarks that a project's own suite listed in one build.
+
+    `suite` is the content key of the suite's definition in the study, and `key` that of the suite in one build: of
+    the definition and the artefact. `finished` is when the listing ended (ISO 8601); `result` are the benchmarks.
+    """
+
+    suite: str
+    key: str
+    revision: str
+    variant: str
+    finished: str
+    result: Mapping[str, Json]
+
+
 Status = Literal["new", "acknowledged", "fixed"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -70,3 +86,4 @@ class StoreProgress:
     steps: int
     notes: int
     comparisons: int
+    listings: int

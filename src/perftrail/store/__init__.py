@@ -60,7 +60,7 @@ def open_store(location: str, *, access: Access, machine: str = "") -> SqlStore 
     """Open the store in a file or in a server's database, as a context manager.
 
     For writing, a missing file is created, and tables are created or upgraded. `machine` is the id of the machine of
-    builds, stored with each of them; `add_machine` must have stored it before.
+    builds and listings, stored with each of them; `add_machine` must have stored it before.
 
     For reading, nothing changes. A missing file is an empty store, and stays empty while it is open; so is a database
     without tables. Builds of `machine` count before others'.

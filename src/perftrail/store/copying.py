@@ -163,13 +163,14 @@ def _contents(connection: Connection) -> dict[str, Iterable[object]]:
     machines = select(schema.machine.c.fingerprint, schema.machine.c.facts)
     return {
         "machines": (tuple(row) for row in connection.execute(machines)),
-        "builds": _numbered_by_key(connection),
+        "builds": _numbered_by_key(connection, schema.build),
         "runnables": _without_id(connection, schema.runnable_subject),
         "revisions": _without_id(connection, schema.revision),
         "invocations": (each.content for batch in invocations(connection) for each in batch),
         "searches": _without_id(connection, schema.search),
         "steps": (tuple(row) for row in connection.execute(steps)),
         "comparisons": _without_id(connection, schema.comparison),
+        "listings": _numbered_by_key(connection, schema.listing),
         "notes": _without_id(connection, schema.regression_note),
     }
 
@@ -179,10 +180,10 @@ def _without_id(connection: Connection, table: Table) -> Iterator[tuple[Cell, ..
         yield tuple(row)[1:]
 
 
-def _numbered_by_key(connection: Connection) -> Iterator[tuple[Cell, ...]]:
-    """Yield builds with their position among those of their key: the last of these counts."""
+def _numbered_by_key(connection: Connection, table: Table) -> Iterator[tuple[Cell, ...]]:
+    """Yield rows with their position among those of their key: the last of these counts."""
     seen: dict[str, int] = defaultdict(int)
-    for row in connection.execute(named_rows(schema.build)):
+    for row in connection.execute(named_rows(table)):
         seen[row.key] += 1
         yield (seen[row.key], *tuple(row)[1:])
 
@@ -430,13 +431,14 @@ class StoreCopy:
         self._machines()
         for table, column in TEXT_TABLES:
             self._texts(table, column)
-        self._builds()
+        self._last_by_key("build", "builds")
         self._runnable_subjects()
         self._revisions()
         self._invocations()
         self._searches()
         self._steps()
         self._append_only("comparison", "comparisons")
+        self._last_by_key("listing", "listings")
         self._append_only("regression_note", "notes")
         return self.done
 
@@ -481,9 +483,9 @@ class StoreCopy:
 
             self._in_transaction(copy)
 
-    def _builds(self) -> None:
-        """Copy builds: of several rows with one key the last counts, so older ones never follow newer ones."""
-        table = schema.build
+    def _last_by_key(self, name: str, title: str) -> None:
+        """Copy a table where the last of several rows with one key counts: older ones never follow newer ones."""
+        table = schema.metadata.tables[name]
         source_rows: dict[str, list[NamedRow]] = defaultdict(list)
         for row in self._rows(table):
             source_rows[row["key"]].append(row)
@@ -495,7 +497,7 @@ class StoreCopy:
                     existing[row.key].append(_named_row(row))
                 new = [row for key in keys for row in _newer(source_rows[key], existing[key])]
                 insert_many(connection, table, [self._numbering.row(connection, row) for row in new])
-                part.count("builds", added=len(new), of=sum(len(source_rows[key]) for key in keys))
+                part.count(title, added=len(new), of=sum(len(source_rows[key]) for key in keys))
 
             self._in_transaction(copy)
 
@@ -640,7 +642,7 @@ def _contradict(found: Row[Any], row: NamedRow) -> bool:
 
 
 def _newer(rows: Sequence[NamedRow], existing: Sequence[NamedRow]) -> Sequence[NamedRow]:
-    """Return the rows of a build that are newer than the last one in the target."""
+    """Return the rows of a key that are newer than the last one in the target."""
     if not existing:
         return rows
     last = existing[-1]

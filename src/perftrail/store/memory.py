@@ -15,6 +15,7 @@ from perftrail.store.rows import (
     duplicate_key,
     identifier,
     storable,
+    storable_listing,
     storable_note,
     storable_outcome,
     storable_runnable,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from perftrail.model.build import BuildRecord
     from perftrail.model.json_data import Json
     from perftrail.model.measurement import InvocationKey, Outcome, Runnable
-    from perftrail.model.store_records import ComparisonRecord, RegressionNote, SearchRecord
+    from perftrail.model.store_records import ComparisonRecord, ListingRecord, RegressionNote, SearchRecord
     from perftrail.model.subject import Revision
 
 WHERE = "store in memory"
@@ -67,6 +68,8 @@ class MemoryStore:
         self._build_count = 0
         self._notes: list[RegressionNote] = []
         self._comparisons: list[ComparisonRecord] = []
+        self._listings: dict[str, ListingRecord] = {}
+        self._listing_count = 0
 
     def __enter__(self) -> Self:
         return self
@@ -262,6 +265,17 @@ class MemoryStore:
         """Return the results of comparisons, the latest last."""
         return list(self._comparisons)
 
+    def add_listing(self, record: ListingRecord) -> None:
+        """Store the listing of a suite in one build; the last record of a key counts."""
+        self._write()
+        result = _copy(dict(record.result), f"listing {record.key[:12]}")
+        self._listings[record.key] = replace(storable_listing(record), result=result)
+        self._listing_count += 1
+
+    def listings(self) -> Sequence[ListingRecord]:
+        """Return the last listing of each key, in the order in which the keys were first stored."""
+        return list(self._listings.values())
+
     def progress(self) -> StoreProgress:
         """Return how much the store contains."""
         return StoreProgress(
@@ -272,6 +286,7 @@ class MemoryStore:
             steps=sum(len(search.steps) for search in self._searches),
             notes=len(self._notes),
             comparisons=len(self._comparisons),
+            listings=self._listing_count,
         )
 
     def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:

@@ -12,7 +12,7 @@ from perftrail.errors import StoreError
 from perftrail.model.benchmark import Point
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement, Origin, Runnable
-from perftrail.model.store_records import STATUSES, RegressionNote, SearchRecord, StepRecord
+from perftrail.model.store_records import STATUSES, ListingRecord, RegressionNote, SearchRecord, StepRecord
 from perftrail.model.subject import Revision
 from perftrail.model.wording import listed
 from perftrail.store.damage import DAMAGED
@@ -174,6 +174,18 @@ def storable_note(note: RegressionNote) -> RegressionNote:
         text=storable(note.text),
         author=storable(note.author),
         written=storable(note.written),
+    )
+
+
+def storable_listing(listing: ListingRecord) -> ListingRecord:
+    """Return a listing with storable texts and an unchanged result; raise `StoreError` for keys that are not."""
+    return replace(
+        listing,
+        suite=identifier(listing.suite, "suite"),
+        key=identifier(listing.key, "listing"),
+        revision=storable(listing.revision),
+        variant=storable(listing.variant),
+        finished=storable(listing.finished),
     )
 
 
@@ -351,6 +363,18 @@ def search_from_row(row: Row[Any], where: str) -> SearchRecord:
         question=object_from_json(row.question, where),
         started=row.started,
         answer=None if row.answer is None else object_from_json(row.answer, where),
+    )
+
+
+def listing_from_row(row: Row[Any], where: str) -> ListingRecord:
+    """Return a listing from its row."""
+    return ListingRecord(
+        suite=row.suite,
+        key=row.key,
+        revision=row.revision,
+        variant=row.variant,
+        finished=row.finished,
+        result=object_from_json(row.result, where),
     )
 
 

@@ -223,6 +223,21 @@ comparison = Table(
 )
 """Results of comparisons, each as a JSON object. Only ever appended."""
 
+listing = Table(
+    "listing",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("suite", Text, nullable=False),
+    Column("revision", Text, nullable=False),
+    Column("variant", Text, nullable=False),
+    Column("finished", Text, nullable=False),
+    Column("result", Text, nullable=False),
+    Column("machine_id", ForeignKey("machine.id")),
+    Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
+)
+"""The benchmarks that a suite listed in a build, as a JSON object; of several rows with one key, the last counts."""
+
 regression_note = Table(
     "regression_note",
     metadata,

@@ -26,6 +26,7 @@ from perftrail.store.rows import (
     duplicate_key,
     facts_from_json,
     identifier,
+    listing_from_row,
     object_from_json,
     origin_to_json,
     point_to_json,
@@ -35,6 +36,7 @@ from perftrail.store.rows import (
     search_from_row,
     step_from_row,
     storable,
+    storable_listing,
     storable_note,
     storable_outcome,
     storable_runnable,
@@ -48,12 +50,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from sqlalchemy import ColumnElement, Connection, Select
+    from sqlalchemy import ColumnElement, Connection, Select, Table
 
     from perftrail.model.build import BuildRecord
     from perftrail.model.json_data import Json
     from perftrail.model.measurement import Outcome, Runnable, Samples
-    from perftrail.model.store_records import SearchRecord, StepRecord
+    from perftrail.model.store_records import ListingRecord, SearchRecord, StepRecord
     from perftrail.model.subject import Revision
     from perftrail.store.outcomes import Interned
     from perftrail.store.retried_transactions import Database, ServerWait
@@ -69,6 +71,7 @@ def read_progress(connection: Connection) -> StoreProgress:
             schema.search,
             schema.regression_note,
             schema.comparison,
+            schema.listing,
         )
     }
     row = connection.execute(
@@ -80,6 +83,7 @@ def read_progress(connection: Connection) -> StoreProgress:
             select(func.count()).select_from(schema.step).scalar_subquery(),
             last["regression_note"],
             last["comparison"],
+            last["listing"],
         )
     ).one()
     return StoreProgress(
@@ -90,6 +94,7 @@ def read_progress(connection: Connection) -> StoreProgress:
         steps=row[4],
         notes=row[5],
         comparisons=row[6],
+        listings=row[7],
     )
 
 
@@ -154,6 +159,18 @@ def read_comparisons(connection: Connection, where: str) -> Sequence[ComparisonR
         )
         for row in connection.execute(wanted.order_by(table.c.id))
     ]
+
+
+def read_listings(connection: Connection, where: str) -> Sequence[ListingRecord]:
+    """Return the last listing of each key, in the order in which the keys were first stored."""
+    table = schema.listing
+    ids = (
+        select(func.min(table.c.id).label("first"), func.max(table.c.id).label("last"))
+        .group_by(table.c.key)
+        .subquery()
+    )
+    wanted = select(table).join(ids, table.c.id == ids.c.last).order_by(ids.c.first)
+    return [listing_from_row(row, where) for row in connection.execute(wanted)]
 
 
 def search_row(record: SearchRecord) -> dict[str, object]:
@@ -248,7 +265,7 @@ class Searches:
 class SqlStore:
     """A `perftrail.ports.Store` in a database: each call is one transaction, durable when it returns.
 
-    `machine` is the id of the machine of builds, if known; `add_machine` must store it before the first build. Among
+    `machine` is the id of the machine of builds and listings, if known; `add_machine` must store it before. Among
     builds with one key, those of this machine take precedence. With a `refusal`, every attempt to write raises
     `StoreError` with that text. `server_wait` states how long to wait for a server that does not answer.
     """
@@ -304,7 +321,7 @@ class SqlStore:
 
     def add_build(self, record: BuildRecord) -> None:
         """Store the outcome of a build; the last record of a key counts."""
-        row = {
+        row: dict[str, object] = {
             "key": identifier(record.key, "build"),
             "revision": storable(record.revision),
             "variant": storable(record.variant),
@@ -314,18 +331,7 @@ class SqlStore:
             "outcome": build_outcome_to_json(record),
             "recipe": storable(record.recipe),
         }
-        table = schema.build
-
-        def exists_already(connection: Connection) -> bool:
-            same = (table.c[name] == value for name, value in row.items())
-            return connection.scalar(select(table.c.id).where(*same).limit(1)) is not None
-
-        def store_row(connection: Connection) -> None:
-            machine = self._machine_id(connection, self._machine) if self._machine else None
-            about = {"machine_id": machine, "perftrail_id": self._version_id(connection)}
-            connection.execute(insert(table).values(row | about))
-
-        self._transactions.write(store_row, is_stored=exists_already)
+        self._append(schema.build, row)
 
     def build(self, key: str) -> BuildRecord | None:
         """Return the last record of a build, one of this machine if there is one; `None` if it was never tried."""
@@ -582,6 +588,23 @@ class SqlStore:
             lambda connection: read_comparisons(connection, self._transactions.where)
         )
 
+    def add_listing(self, record: ListingRecord) -> None:
+        """Store the listing of a suite in one build; the last record of a key counts."""
+        plain = storable_listing(record)
+        row: dict[str, object] = {
+            "key": plain.key,
+            "suite": plain.suite,
+            "revision": plain.revision,
+            "variant": plain.variant,
+            "finished": plain.finished,
+            "result": to_json(dict(plain.result), f"listing {plain.key[:12]}"),
+        }
+        self._append(schema.listing, row)
+
+    def listings(self) -> Sequence[ListingRecord]:
+        """Return the last listing of each key, in the order in which the keys were first stored."""
+        return self._transactions.read(lambda connection: read_listings(connection, self._transactions.where))
+
     def progress(self) -> StoreProgress:
         """Return how much the store contains; cheap."""
         return self._transactions.read(read_progress)
@@ -601,6 +624,20 @@ class SqlStore:
             lambda connection: write_note(connection, plain),
             is_stored=lambda connection: plain in read_notes(connection),
         )
+
+    def _append(self, table: Table, row: dict[str, object]) -> None:
+        """Append a row with this machine, if known, and this version of perftrail."""
+
+        def exists_already(connection: Connection) -> bool:
+            same = (table.c[name] == value for name, value in row.items())
+            return connection.scalar(select(table.c.id).where(*same).limit(1)) is not None
+
+        def store_row(connection: Connection) -> None:
+            machine = self._machine_id(connection, self._machine) if self._machine else None
+            about = {"machine_id": machine, "perftrail_id": self._version_id(connection)}
+            connection.execute(insert(table).values(row | about))
+
+        self._transactions.write(store_row, is_stored=exists_already)
 
     def _version_id(self, connection: Connection) -> int:
         return self._interned.perftrails.intern(connection, __version__)
