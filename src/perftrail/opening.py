@@ -25,7 +25,7 @@ from perftrail.process.machine.settings import restore_abandoned_settings
 from perftrail.sources.directory import ListedSource
 from perftrail.store import current_writer as stored_writer
 from perftrail.store import lock_for_writing, on_server, open_shared, open_store, parse_server
-from perftrail.studyfile import load_readable, mistake
+from perftrail.studyfile import RESULTS, load_readable, mistake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Store
     from perftrail.store import Access, Holder, ServerBack, ServerUnreachable
-
-RESULTS = ".perftrail"
-"""Name of the results directory in the study file's directory; `--store` replaces it."""
 
 DATABASE = "results.db"
 SOURCES = "sources"
@@ -106,7 +103,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
             results_database(study, store), access="read", machine=here.id
         )
         results = stack.enter_context(opened)
-        stack.callback(_hide_from_git, root)
+        stack.callback(hide_from_git, root)
         starter = Launcher()
         stack.callback(starter.close)
         machine = _measured_by(results, here)
@@ -169,7 +166,7 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
             results_database(study, store), access="read", machine=here.id
         )
         results = stack.enter_context(opened)
-        stack.callback(_hide_from_git, root)
+        stack.callback(hide_from_git, root)
         starter = stack.enter_context(Launcher())
         isolation = sandboxes(study, root, starter)
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
@@ -438,7 +435,7 @@ def _locked_results(
     The directory's own lock protects builds and logs, wherever the samples are stored.
     """
     root.mkdir(parents=True, exist_ok=True)
-    _hide_from_git(root)
+    hide_from_git(root)
     with (
         lock_for_writing(str(root / DATABASE), wait=wait, on_wait=on_wait),
         _refusing_removal(root / f"{DATABASE}.lock"),
@@ -469,7 +466,7 @@ def _refusing_removal(lock: Path) -> Iterator[None]:
         raise removed
 
 
-def _hide_from_git(root: Path) -> None:
+def hide_from_git(root: Path) -> None:
     """Keep a results directory out of `git status`, unless it contains other files than perftrail's.
 
     Commands that only read create it for the mirror of the source, and must also work if they may not write to it.

@@ -58,3 +58,11 @@ def test_a_missing_input_file_is_named(build: Path) -> None:
     assert message_of(build, f"{build}/prog", stage="stdin", stdin="/data/input") == (
         "cannot read standard input from /data/input: no such file"
     )
+
+
+def test_a_missing_directory_of_the_command_is_named(build: Path) -> None:
+    command = Command(arguments=("./prog",), environment={}, directory=f"{build}/nowhere")
+    ended = NotStarted(errno=errno.ENOENT, message="", stage="chdir")
+    assert not_started(ended, command, build=str(build)) == (
+        "cannot start ./prog in {build}/nowhere: chdir: no such directory"
+    )

@@ -36,6 +36,16 @@ def test_only_a_command_without_an_interpreter_can_run_a_linked_program(command:
     assert may_be_linked(study, cell) is linked
 
 
+@pytest.mark.parametrize(
+    ("command", "linked"),
+    [("./tiny 5", True), ("build/bench.sh", False), ("sh ./tiny", True), ("python3 ./b.py", False)],
+)
+def test_relative_paths_are_of_the_build_if_the_command_runs_there(command: str, linked: bool) -> None:
+    study = a_study(benchmarks={"b": Benchmark(command=command, directory=".")})
+    cell = Cell(subject=Subject(revision=Revision(id="1"), variant="plain"), benchmark="b", point=Point())
+    assert may_be_linked(study, cell) is linked
+
+
 def test_relinking_is_advised_for_linked_programs_only() -> None:
     assert "[build] relink" in layout_words(linked=True)
     assert "[build] relink" not in layout_words(linked=False)

@@ -103,6 +103,24 @@ def test_the_nearest_study_file_upwards_is_found(tmp_path: Path) -> None:
     assert studyfile.find_upwards(str(deep)) == str(tmp_path / "a" / "perftrail.toml")
 
 
+def test_the_study_of_a_command_line_belongs_to_the_directory_of_its_results(tmp_path: Path) -> None:
+    (tmp_path / "inside" / ".perftrail").mkdir(parents=True)
+    file = tmp_path / "inside" / ".perftrail" / "study.toml"
+    file.write_text(SMALL)
+    below = tmp_path / "inside" / "further"
+    below.mkdir()
+    assert studyfile.find_upwards(str(below)) == str(file)
+    study = studyfile.load(str(file))
+    assert (study.directory, study.title, study.source.location) == (
+        str(tmp_path / "inside"),
+        "inside",
+        str(tmp_path / "inside"),
+    )
+    # a study file, also one further up, comes first
+    write(tmp_path, SMALL)
+    assert studyfile.find_upwards(str(below)) == str(tmp_path / "perftrail.toml")
+
+
 def test_without_a_study_file_upwards_there_is_none() -> None:
     assert studyfile.find_upwards("/proc/self") is None
 

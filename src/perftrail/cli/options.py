@@ -12,6 +12,7 @@ import os
 import signal
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -147,20 +148,30 @@ def load_study(path: str | None, *, to_read: bool = False) -> Study:
     """Load a study, by default the nearest one. With `to_read`, only its stored samples are needed."""
     from perftrail import studyfile
 
-    return studyfile.load(study_path(path), to_read=to_read)
+    return studyfile.load(study_path(path, to_read=to_read), to_read=to_read)
 
 
-def study_path(path: str | None) -> str:
-    """Return the path of a study, by default of the nearest one. Raises `UsageError` if there is none."""
+def study_path(path: str | None, *, to_read: bool = False) -> str:
+    """Return the path of a study, by default of the nearest one.
+
+    In a repository without one, it is the study of the last command line, or one of the detected build and benchmark.
+    With `to_read`, nothing is detected. Raises `UsageError` if there is no study.
+    """
     from perftrail import studyfile
 
-    if path is None:
-        path = studyfile.find_upwards(os.getcwd())  # noqa: PTH109 - study files contain paths as text, too
-    if path is None:
-        raise UsageError(
-            "no perftrail.toml in this directory or above; name a study, or create one with: perftrail init"
-        )
-    return path
+    if path is not None:
+        return path
+    found = studyfile.find_upwards(os.getcwd())  # noqa: PTH109 - study files contain paths as text, too
+    if found is None and to_read:
+        raise UsageError(studyfile.NO_STUDY)
+    if found is None:
+        from perftrail.cli.command_words import print_written
+        from perftrail.verbs.command_study import write_detected_study
+
+        written = write_detected_study(Path.cwd())
+        print_written(written)
+        return str(written.file)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,7 +406,7 @@ def repeated_view_options(
     path: str | None, sources: SourceOptions, sandbox: bool | None, store: str | None
 ) -> tuple[str, ...]:
     """Return the study and options of a command that only reads, for the next command that it suggests."""
-    words = [] if path is None else [path]
+    words = [] if path is None or _is_found_without_name(path) else [path]
     if sources.along is not None:
         words += ["--along", sources.along]
     for pin in sources.at:
@@ -405,3 +416,11 @@ def repeated_view_options(
     if store is not None:
         words += ["--store", shown(store)]
     return tuple(words)
+
+
+def _is_found_without_name(path: str) -> bool:
+    """Whether a path names the study of a command line, and a command finds this study also without the path."""
+    from perftrail import studyfile
+
+    file = Path(path)
+    return file.match(studyfile.COMMAND_STUDY) and studyfile.find_upwards(str(Path.cwd())) == str(file)

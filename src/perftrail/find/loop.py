@@ -337,7 +337,7 @@ class Loop:
         command = benchmark.command.replace("{study}", self._session.study.directory)
         if failure.stage == "start":
             program = command.split(maxsplit=1)[0]
-            return not names(program) or (
+            return not (names(program) or benchmark.is_built(program)) or (
                 failure.message.startswith(NO_INPUT) and "{build}" not in failure.message
             )
         if failure.stage != "crash":

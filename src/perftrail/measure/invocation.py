@@ -355,13 +355,16 @@ class Invoker:
         environment = {name: os.environ[name] for name in inherited if name in os.environ}
         environment |= {name: fill(text, values) for name, text in run_environment(self._study, cell).items()}
         prefix = self._study.variants[cell.subject.variant].run.prefix
+        directory = str(_emptied(self._scratch))  # always the same path
+        if benchmark.directory is not None:
+            directory = str(Path(values["build"], benchmark.directory))
         return Command(
             arguments=(
                 *(fill(word, values) for word in prefix),
                 *_words(command_line(self._study, cell), benchmark, values),
             ),
             environment=environment,
-            directory=str(_emptied(self._scratch)),  # always the same path
+            directory=directory,
             stdin=fill(benchmark.stdin, values) if benchmark.stdin else None,
             stdout=str(log),
             stderr=str(log.with_suffix(".err")),
@@ -433,11 +436,13 @@ def not_started(ended: NotStarted, command: Command, *, build: str) -> str:
     if ended.stage == "stdin" and stdin is not None:
         return f"{NO_INPUT} {_in_build(stdin, build)}: {_reason(ended)}"
     shown = _in_build(program, build)
+    if ended.stage == "chdir":
+        shown = f"{shown} in {_in_build(command.directory, build)}"
     if ended.stage != "exec":
         return f"cannot start {shown}: {ended.stage}: {_reason(ended)}"
     if ended.errno != errno.ENOENT:
         return f"cannot start {shown}: {_reason(ended)}"
-    if Path(program).exists():
+    if Path(command.directory, program).exists():
         return f"cannot start {shown}: the interpreter in its first line, or its loader, does not exist"
     if "/" not in program:
         return f"cannot start {shown}: no such command in the search path{_suggestion(build, program)}"
@@ -445,7 +450,9 @@ def not_started(ended: NotStarted, command: Command, *, build: str) -> str:
 
 
 def _reason(ended: NotStarted) -> str:
-    return "no such file" if ended.errno == errno.ENOENT else os.strerror(ended.errno).lower()
+    if ended.errno == errno.ENOENT:
+        return "no such directory" if ended.stage == "chdir" else "no such file"
+    return os.strerror(ended.errno).lower()
 
 
 def _in_build(path: str, build: str) -> str:

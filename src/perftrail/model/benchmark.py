@@ -110,6 +110,13 @@ class Benchmark:
         tuple[Mapping[str, Value], ...],
         Key("Points to skip: each rule names values of parameters, or a variant.", names=AXIS),
     ] = ()
+    directory: Annotated[
+        str | None,
+        Key(
+            "Where the command runs, relative to the revision's root. Default: an empty directory, new for each "
+            "invocation."
+        ),
+    ] = None
     env: Annotated[
         Mapping[str, str], Key("Variables added to the command's environment.", names=ENVIRONMENT)
     ] = field(default_factory=dict)
@@ -139,6 +146,12 @@ class Benchmark:
     metrics: Annotated[Mapping[str, Metric], Key("Metrics read from the command's output.", names=METRIC)] = (
         field(default_factory=dict)
     )
+
+    def is_built(self, word: str) -> bool:
+        """Return whether a word of the command, with its placeholders, is a path of the build."""
+        if "{build}" in word or "{out}" in word:
+            return True
+        return self.directory is not None and "/" in word and not word.startswith(("/", "-", "{"))
 
     @property
     def measured(self) -> Mapping[str, MeasuredMetric]:

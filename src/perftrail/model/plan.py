@@ -122,6 +122,8 @@ def texts_with_files(study: Study, cell: Cell) -> tuple[str, ...]:
 
 def same_everywhere(study: Study, benchmark: str, variant: str) -> str:
     """Return why a benchmark runs the same program at every revision; empty if it uses the build or the revision."""
+    if study.benchmarks[benchmark].directory is not None:
+        return ""
     subject = Subject(revision=Revision(id=""), variant=variant)
     points = study.benchmarks[benchmark].points(variant)
     texts = [

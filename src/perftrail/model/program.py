@@ -15,6 +15,7 @@ from perftrail.model.plan import command_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from perftrail.model.benchmark import Benchmark
     from perftrail.model.plan import Cell
     from perftrail.model.study import Study
 
@@ -61,12 +62,13 @@ def layout_words(*, linked: bool, usual: str = "") -> str:
 def may_be_linked(study: Study, cell: Cell) -> bool:
     """Return whether a cell's command can run a program that a linker produced.
 
-    A command of an installed interpreter cannot; an interpreter below ``{build}`` or ``{out}`` is the measured program.
+    A command of an installed interpreter cannot; an interpreter of the build is the measured program.
     A shell counts for the files that it is given.
     """
     prefix = " ".join(study.variants[cell.subject.variant].run.prefix)
     line = f"{prefix} {command_line(study, cell)}"
-    return not any(_is_interpreted(words) for words in _commands(line))
+    benchmark = study.benchmarks[cell.benchmark]
+    return not any(_is_interpreted(words, benchmark) for words in _commands(line))
 
 
 def _commands(line: str) -> Iterator[Sequence[str]]:
@@ -78,26 +80,22 @@ def _commands(line: str) -> Iterator[Sequence[str]]:
             yield part.split()
 
 
-def _is_interpreted(words: Sequence[str]) -> bool:
+def _is_interpreted(words: Sequence[str], benchmark: Benchmark) -> bool:
     """Return whether a command runs an interpreter, perhaps after a wrapper such as taskset, or a built script."""
     for number, word in enumerate(words):
         name = posixpath.basename(word)
         if _VARIABLE.match(word):
             continue
-        if _is_built(word):
+        if benchmark.is_built(word):
             if _VIRTUAL_ENVIRONMENT.search(word):
                 return True
             return _SCRIPT.fullmatch(posixpath.splitext(word)[1]) is not None
         if _SHELL.fullmatch(name):
-            built = [each for each in words[number + 1 :] if _is_built(each)]
+            built = [each for each in words[number + 1 :] if benchmark.is_built(each)]
             return bool(built) and all(_SCRIPT.fullmatch(posixpath.splitext(each)[1]) for each in built)
         if _INTERPRETER.fullmatch(name):
             return True
     return False
-
-
-def _is_built(word: str) -> bool:
-    return "{build}" in word or "{out}" in word
 
 
 _VIRTUAL_ENVIRONMENT = re.compile(r"/\.?v?env/bin/")

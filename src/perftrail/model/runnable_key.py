@@ -22,9 +22,9 @@ def runnable_key(
 ) -> str:
     """Return the content key of everything that can affect a cell's samples, and nothing else.
 
-    The subject's artefact counts only if the command or its environment mentions ``{build}``: files linked into
-    the benchmark are part of the benchmark's artefact. `other_contents` maps each mentioned other source to its tree's
-    content key.
+    The subject's artefact counts only if the command runs in the build, or mentions ``{build}``, also in its
+    environment: files linked into the benchmark are part of the benchmark's artefact. `other_contents` maps each
+    mentioned other source to its tree's content key.
     """
     return RunnableKeys(study, cell, other_contents=other_contents).key(prepared, cell.subject.revision)
 
@@ -35,7 +35,8 @@ class RunnableKeys:
     def __init__(self, study: Study, cell: Cell, *, other_contents: Mapping[str, str] | None = None) -> None:
         benchmark = study.benchmarks[cell.benchmark]
         mentioned = " ".join(texts_with_files(study, cell))
-        self._build, self._revision = "{build}" in mentioned, "{revision}" in mentioned
+        self._build = benchmark.directory is not None or "{build}" in mentioned
+        self._revision = "{revision}" in mentioned
         self._shared = ContentKeys(
             command_line(study, cell),
             benchmark.shell,
@@ -46,6 +47,8 @@ class RunnableKeys:
             benchmark.timeout_seconds,
             benchmark.memory_limit_bytes,
             _metrics_content(benchmark),
+            # Absent for commands in an empty directory, so that their samples keep their keys.
+            *([["directory", benchmark.directory]] if benchmark.directory is not None else []),
             # Absent without other sources, so that samples of studies with one source keep their keys.
             *([dict(other_contents)] if other_contents else []),
             # Samples from a sandbox are not pooled with others.

@@ -11,7 +11,26 @@
 
 from __future__ import annotations
 
-from perftrail.studyfile.reading import FILE_NAME, find_upwards, load, load_readable, mistake
+from perftrail.studyfile.reading import (
+    COMMAND_STUDY,
+    FILE_NAME,
+    NO_STUDY,
+    RESULTS,
+    find_upwards,
+    load,
+    load_readable,
+    mistake,
+)
 from perftrail.studyfile.schema import schema
 
-__all__ = ["FILE_NAME", "find_upwards", "load", "load_readable", "mistake", "schema"]
+__all__ = [
+    "COMMAND_STUDY",
+    "FILE_NAME",
+    "NO_STUDY",
+    "RESULTS",
+    "find_upwards",
+    "load",
+    "load_readable",
+    "mistake",
+    "schema",
+]

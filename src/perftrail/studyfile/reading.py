@@ -33,6 +33,14 @@ if TYPE_CHECKING:
 FILE_NAME = "perftrail.toml"
 """Default name of a study file."""
 
+RESULTS = ".perftrail"
+"""Name of the directory of results in a study's directory."""
+
+COMMAND_STUDY = f"{RESULTS}/study.toml"
+"""The study of a command in a repository without a study file, below the root; its directory is the root."""
+
+NO_STUDY = "no perftrail.toml in this directory or above; name a study, or create one with: perftrail init"
+
 LARGEST_FILE_BYTES = 1 << 20
 _MOST_ROUNDS = 50
 
@@ -75,12 +83,13 @@ def load_readable(path: str, *, to_read: bool = False) -> tuple[Study | None, tu
 
 
 def find_upwards(start: str) -> str | None:
-    """Return the nearest study file in a directory or above it; `None` if there is none."""
+    """Return the nearest study file in a directory or above it, else the nearest `COMMAND_STUDY`, else `None`."""
     directory = Path(start).absolute()
-    for each in (directory, *directory.parents):
-        file = each / FILE_NAME
-        if file.is_file():
-            return str(file)
+    for name in (FILE_NAME, COMMAND_STUDY):
+        for each in (directory, *directory.parents):
+            file = each / name
+            if file.is_file():
+                return str(file)
     return None
 
 
@@ -169,13 +178,14 @@ def _repair(data: dict[str, Any], misfit: Misfit, problems: Problems) -> None:
 
 
 def _study(document: Document, file: Path) -> Study:
+    directory = file.parent.parent if file.parent.name == RESULTS else file.parent
     benchmarks = document.benchmark
     only = next(iter(benchmarks)) if len(benchmarks) == 1 else ""
     return Study(
-        title=document.study.title or file.parent.name,
+        title=document.study.title or directory.name,
         file=str(file),
-        directory=str(file.parent),
-        source=replace(document.source, location=absolute_location(document.source, file.parent)),
+        directory=str(directory),
+        source=replace(document.source, location=absolute_location(document.source, directory)),
         build=document.build,
         variants=document.variants or {PLAIN: Variant()},
         benchmarks={name: _with_own_input(benchmark) for name, benchmark in benchmarks.items()},
@@ -189,7 +199,7 @@ def _study(document: Document, file: Path) -> Study:
         sandbox=document.sandbox,
         watch=document.watch,
         sources={
-            name: replace(source, location=absolute_location(source, file.parent))
+            name: replace(source, location=absolute_location(source, directory))
             for name, source in document.sources.items()
         },
         along=document.study.along,

@@ -168,13 +168,15 @@ awk. In shell lines, perftrail quotes the values.
 | path | relative to |
 |---|---|
 | `location` of a source, the keys of `overlay`, `patch`, `stdin` | the directory of the study file |
-| `directory` and `outputs` of a build, the values of `overlay` | the root of the revision's tree |
 | `touching`, `sparse`, `label.file`, `unaffected_by` | the root of the revision's tree |
 | `variants.NAME.directory` | `source.location` |
 | `archives.file` | `source.location` |
 | paths in `steps` and `relink` of a build | the build's `directory` |
 | paths in `build` and `relink` of a benchmark | a separate directory of that benchmark build |
-| paths in `command` | an empty directory, new for each invocation: name files by `{build}`, `{out}` or `{study}` |
+| `directory` of a build and of a benchmark, `outputs`, the values of `overlay` | the root of the revision's tree |
+| paths in `command` | the benchmark's `directory` |
+| paths in `command` without `directory` | an empty directory, new for each invocation: name files by `{build}`, \
+`{out}` or `{study}` |
 
 `location`, `stdin` and `sandbox.readable` may begin with `~/`, the home directory. Elsewhere only a shell expands it:
 in `steps`, `relink` and `build`, and in `command` with `shell = true`.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.cli.command_words import WordsCommand, command_line_options
 from perftrail.cli.commands.compare import comparison_options, comparison_request
-from perftrail.cli.help import Command
 from perftrail.cli.options import session_options, source_options, study_argument
 from perftrail.errors import PerftrailError
 from perftrail.model.wording import escaped
@@ -16,6 +16,7 @@ from perftrail.model.wording import escaped
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from perftrail.cli.command_words import LineOptions
     from perftrail.cli.commands.compare import CompareOptions
     from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.results.gate import Gate
@@ -26,7 +27,7 @@ GOOD, BAD, SKIP, STOP = 0, 1, 125, 128
 NAMES = {GOOD: "good", BAD: "bad", SKIP: "skip", STOP: "stop"}
 
 
-class BisectCommand(Command):
+class BisectCommand(WordsCommand):
     """A command whose errors end a bisection: git would read any other exit code as the verdict bad."""
 
     def make_context(
@@ -57,11 +58,13 @@ class BisectCommand(Command):
 @click.argument("good")
 @study_argument
 @comparison_options
+@command_line_options
 @source_options
 @session_options
 def command(
     good: str,
     study: str | None,
+    line: LineOptions,
     sources: SourceOptions,
     options: SessionOptions,
     **comparison: Unpack[CompareOptions],
@@ -78,7 +81,7 @@ def command(
     from perftrail.present.gate import headline
     from perftrail.verbs.compare import Compare
 
-    loaded = options.apply_to(sources.load(study))
+    loaded = options.apply_to(sources.load(line.study(study)))
     comparison["fail_on"] = "never"
     request = comparison_request(loaded, good, "HEAD", **comparison)
     gate = options.run(

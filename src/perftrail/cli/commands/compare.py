@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from perftrail.cli.help import Command
+from perftrail.cli.command_words import WordsCommand, command_line_options
 from perftrail.cli.options import (
     FRACTION,
     engine_option,
@@ -18,13 +18,14 @@ from perftrail.cli.options import (
     study_argument,
 )
 from perftrail.errors import UsageError
-from perftrail.model.source import STAGED
+from perftrail.model.source import STAGED, WORKING_TREE
 from perftrail.model.wording import quoted
 from perftrail.present.shared_sentences import shell_words
 
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from perftrail.cli.command_words import LineOptions
     from perftrail.cli.options import Function, SessionOptions, SourceOptions
     from perftrail.model.study import Study
     from perftrail.results.gate import FailOn, Gate
@@ -96,7 +97,7 @@ def comparison_options(function: Function) -> Function:
     return function
 
 
-@click.command("compare", cls=Command)
+@click.command("compare", cls=WordsCommand)
 @click.argument("base")
 @click.argument("head", required=False)
 @study_argument
@@ -112,6 +113,7 @@ def comparison_options(function: Function) -> Function:
     "verdicts except same.",
 )
 @comparison_options
+@command_line_options
 @click.option(
     "--format",
     "format_name",
@@ -142,12 +144,16 @@ def command(
     output: str | None,
     also: tuple[str, ...],
     engine: str | None,
+    line: LineOptions,
     sources: SourceOptions,
     options: SessionOptions,
     as_json: bool,
     **comparison: Unpack[CompareOptions],
 ) -> None:
     """Compare revision HEAD with BASE in every benchmark, metric and point: faster, slower, same or unclear.
+
+    The words after -- are the command to measure, without a study file; it runs in the tree of each revision. Words
+    before the last && build instead of --build LINE.
 
     In a git check-out, . as HEAD is the working tree: every file that git does not ignore, as it is now.
 
@@ -163,13 +169,14 @@ def command(
     from perftrail.verbs.compare import Compare
 
     if staged:
-        if study is not None:
+        if study is not None or head == WORKING_TREE:
             raise UsageError("--staged: leave HEAD out; the staged files are the head")
         study, head = head, STAGED
     if head is None:
         raise UsageError(f"compare {base} with which revision? Name it, or write . for the working tree")
     format_name = "json" if as_json else format_name
     others = parse_also(also, formats=(*FORMATS, *IMAGES))
+    study = line.study(study)
     loaded = options.apply_to(sources.load(study))
     request = comparison_request(loaded, base, head, **comparison)
     with Job.of(format_name) as job:

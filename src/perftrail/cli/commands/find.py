@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 import click
 
-from perftrail.cli.help import Command
+from perftrail.cli.command_words import WordsCommand, command_line_options, command_words
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     FRACTION,
@@ -19,7 +20,6 @@ from perftrail.cli.options import (
     repeated_options,
     session_options,
     source_options,
-    study_argument,
 )
 from perftrail.errors import SourceError, UsageError
 from perftrail.model.wording import quoted
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
+    from perftrail.cli.command_words import LineOptions
     from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.find.answer import FindRequest
     from perftrail.model.study import Study
@@ -45,8 +46,8 @@ class FindOptions(TypedDict):
     no_prior: bool
 
 
-@click.command("find", cls=Command)
-@study_argument
+@click.command("find", cls=WordsCommand)
+@click.argument("names", nargs=-1, metavar="[GOOD BAD] [STUDY]")
 @click.option(
     "--metric",
     "metrics",
@@ -75,6 +76,7 @@ class FindOptions(TypedDict):
 )
 @click.option("--thorough", is_flag=True, help="Also search for changes that a later revision reverted.")
 @click.option("--no-prior", is_flag=True, help="Use a uniform prior: every revision is equally likely.")
+@command_line_options
 @keep_going_option
 @jobs_option
 @engine_option
@@ -82,12 +84,13 @@ class FindOptions(TypedDict):
 @session_options
 @json_option
 def command(
-    study: str | None,
+    names: tuple[str, ...],
     metrics: tuple[str, ...],
     everything: bool,
     keep_going: bool,
     jobs: int,
     engine: str | None,
+    line: LineOptions,
     sources: SourceOptions,
     options: SessionOptions,
     as_json: bool,
@@ -95,10 +98,18 @@ def command(
 ) -> None:
     """Find the revision that changed a metric, with the effect and the probability.
 
+    \b
+    perftrail find                                      as the study says
+    perftrail find v1.2 HEAD                            between two revisions
+    perftrail find v1.2 HEAD --build make -- ./bench a  one command, without a study file
+
+    GOOD is a revision before the change, BAD one after it. The words after -- are the command to measure; it runs in
+    the tree of each revision. Words before the last && build instead of --build LINE.
+
     perftrail measures both ends of the range first. Several metrics share one search. If the culprit is a merge, the
     search continues in its branch. An interrupted search resumes and repeats no measurement. Exits with 0 for an
     answer, also for "none", and with 1 if the answer is unclear.
-    """
+    """  # noqa: D301 - click wants the control character itself
     from perftrail.find.find import Find
     from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.answer_details import print_find
@@ -106,6 +117,8 @@ def command(
 
     if metrics and everything:
         raise UsageError("--all and --metric exclude each other; use one of them")
+    study, overrides["part"] = _named(names, overrides["part"])
+    study = line.study(study, range=overrides["part"] or "")
     loaded = options.apply_to(sources.load(study))
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **overrides)
     try:
@@ -140,6 +153,28 @@ def command(
         )
     if answer.unclear:
         raise click.exceptions.Exit(1)
+
+
+def _named(names: tuple[str, ...], part: str | None) -> tuple[str | None, str | None]:
+    """Return the study and the range that the arguments name, with --range. Raises `UsageError` for two ranges.
+
+    One name is the study, or GOOD if a command follows. A text with ``..`` that is not a path is a range.
+    """
+    measured = command_words() is not None
+    is_range = len(names) in (1, 2) and ".." in names[0] and not Path(names[0]).exists()
+    if is_range:
+        found, rest = names[0], names[1:]
+    elif len(names) > 1:
+        found, rest = f"{names[0]}..{names[1]}", names[2:]
+    elif names and measured:
+        found, rest = f"{names[0]}..HEAD", ()
+    else:
+        found, rest = None, names
+    if len(rest) > 1:
+        raise UsageError(f"{quoted(rest[1])}: too many arguments; write GOOD BAD, and perhaps a study")
+    if found is not None and part is not None:
+        raise UsageError(f"--range {quoted(part)} and {quoted(found)} are two ranges; name one")
+    return (rest[0] if rest else None), part if found is None else found
 
 
 def _about_range_option(error: SourceError, study: Study) -> UsageError:

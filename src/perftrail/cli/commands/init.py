@@ -9,6 +9,7 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option
+from perftrail.errors import UsageError
 from perftrail.model.wording import escaped
 
 
@@ -21,14 +22,24 @@ from perftrail.model.wording import escaped
     metavar="SYSTEM",
     help="Build system to use if DIRECTORY has several, for example cmake.",
 )
+@click.option(
+    "--last",
+    is_flag=True,
+    help="Write the study of the last command line in this repository, instead of a new one.",
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing study.")
 @json_option
-def command(directory: str, output: str | None, system: str | None, force: bool, as_json: bool) -> None:
+def command(
+    directory: str, output: str | None, system: str | None, last: bool, force: bool, as_json: bool
+) -> None:
     """Write a commented first study of the program in DIRECTORY, by default the current one.
 
     perftrail detects git or Fossil, and make, autotools, cmake, meson, cargo, go, npm or pyproject. It chooses a range
     of the history, a recipe and a benchmark command. It does not run the program or its build.
     """
+    if last:
+        _keep_last(Path(directory), output=output, system=system, force=force, as_json=as_json)
+        return
     from perftrail.present.console import Watcher
     from perftrail.present.plan import print_first_study
     from perftrail.verbs.init.start import write_first_study
@@ -41,3 +52,17 @@ def command(directory: str, output: str | None, system: str | None, force: bool,
         print_json("init", first.as_json())
     else:
         print_first_study(first)
+
+
+def _keep_last(
+    directory: Path, *, output: str | None, system: str | None, force: bool, as_json: bool
+) -> None:
+    """Write the study of the last command line as a study file, and print its name."""
+    from perftrail.verbs.command_study import keep_command_study
+
+    for option, given in (("--output", output), ("--build", system), ("--json", as_json)):
+        if given:
+            raise UsageError(f"--last writes the study of the last command line as it is; omit {option}")
+    file = keep_command_study(directory, force=force)
+    click.echo(f"wrote {escaped(str(file))}")
+    click.echo("Next: perftrail check")

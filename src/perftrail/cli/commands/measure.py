@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.help import Command
+from perftrail.cli.command_words import WordsCommand, command_words
 from perftrail.cli.interrupts import INTERRUPTED
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import FRACTION, json_option
@@ -47,19 +47,15 @@ if TYPE_CHECKING:
 
 KNOWN_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "none", "default")
 _SHELL = ("--shell", "-S")
-WORDS_KEY = "perftrail.words"
 
 
-class MeasureCommand(Command):
+class MeasureCommand(WordsCommand):
     """A command that reads the words after ``--`` as one command, and ``--shell`` with or without a value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Store the words after ``--`` separately, because click would mix them with the other arguments."""
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta[WORDS_KEY] = tuple(args[at + 1 :])
-            args = args[:at]
-        return super().parse_args(ctx, _with_shell_values(args))
+        """Complete each bare ``--shell`` before ``--``."""
+        at = args.index("--") if "--" in args else len(args)
+        return super().parse_args(ctx, [*_with_shell_values(args[:at]), *args[at:]])
 
 
 def _with_shell_values(args: list[str]) -> list[str]:
@@ -79,7 +75,7 @@ def _with_shell_values(args: list[str]) -> list[str]:
 
 
 @click.command("measure", cls=MeasureCommand)
-@click.argument("commands", nargs=-1, metavar="['COMMAND'…] [-- WORD…]")
+@click.argument("commands", nargs=-1, metavar="['COMMAND'…]")
 @click.option(
     "-n",
     "--command-name",
@@ -166,8 +162,7 @@ def _with_shell_values(args: list[str]) -> list[str]:
 @click.option("--export-csv", metavar="FILE", help="Also write CSV in hyperfine's format.")
 @click.option("--export-markdown", metavar="FILE", help="Also write a Markdown table.")
 @json_option
-@click.pass_context
-def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
+def command(*, as_json: bool, **options: object) -> None:
     """Measure one command, or compare several, without a study file.
 
     \b
@@ -182,7 +177,7 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
 
     parsed = Options(**options)  # type: ignore[arg-type] # click passes values of the declared types
     exports = exports_of(parsed)
-    trial = trial_of(parsed, words=ctx.meta.get(WORDS_KEY, ()))
+    trial = trial_of(parsed, words=command_words() or ())
     interrupted = False
     with open_trial(trial) as measure:
         try:

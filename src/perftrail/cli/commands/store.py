@@ -19,9 +19,10 @@ from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option, load_study, store_option, study_argument
 from perftrail.errors import UsageError
 from perftrail.model.wording import counted, escaped, quantity, quoted
-from perftrail.opening import DATABASE, RESULTS, results_database
+from perftrail.opening import DATABASE, results_database
 from perftrail.present.console import errors, output
 from perftrail.store import parse_server, shown
+from perftrail.studyfile import RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -22,7 +22,7 @@ from perftrail.model.target import TargetError, known_value
 from perftrail.model.wording import listed, nearest, quoted, suggestion
 from perftrail.studyfile.problems import MissingFile
 from perftrail.studyfile.rules.builds import always_known, every_part, files_in
-from perftrail.studyfile.rules.texts import check_environment, check_placeholders, check_relink
+from perftrail.studyfile.rules.texts import check_environment, check_placeholders, check_relink, inside_wrong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -74,6 +74,8 @@ def check_inputs(study: Study, benchmark: Benchmark, path: KeyPath, problems: Pr
     if not benchmark.shell:
         for word in [word for word in split_command(benchmark.command) if word.startswith("~/")][:1]:
             problems.add(command, f"only a shell expands {quoted(word)}; write {Path(word).expanduser()}")
+    if benchmark.directory is not None:
+        return
     near = _filled(
         study, benchmark, path, problems, lambda variant: _relative_words(study, benchmark, variant)
     )
@@ -203,6 +205,10 @@ RESERVED = (*COMMON_PLACEHOLDERS, OUT, LAYOUT, "variant")
 _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>", "&>"})
 
 
+_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
+"""Text that no shell would read as operators."""
+
+
 def check_benchmarks(study: Study, problems: Problems) -> None:
     """Report benchmarks that cannot run."""
     if not problems.has_key(("benchmark",)):
@@ -226,6 +232,10 @@ def _check_lines(study: Study, benchmark: Benchmark, path: KeyPath, problems: Pr
     check_placeholders(benchmark.build, (*path, "build"), problems, known=in_parts, parameters=parameters)
     check_relink(benchmark.relink, (*path, "relink"), problems, known=in_parts, parameters=parameters)
     check_environment(benchmark.env, (*path, "env"), problems, known=known, parameters=parameters)
+    if benchmark.directory is not None and (
+        wrong := inside_wrong(benchmark.directory, of="the build directory")
+    ):
+        problems.add((*path, "directory"), wrong)
     if benchmark.stdin is not None:
         stdin = (benchmark.stdin,)
         check_placeholders(stdin, (*path, "stdin"), problems, known=known, parameters=parameters)
@@ -239,7 +249,7 @@ def _words(benchmark: Benchmark, path: KeyPath, problems: Problems) -> tuple[str
         problems.add(path, "names no program to run")
     if benchmark.shell or not command.strip():
         return (command,)
-    for word in sorted(_SHELL_WORDS.intersection(command.split())):
+    for word in sorted(_SHELL_WORDS.intersection(_QUOTED.sub("q", command).split())):
         problems.add(path, f"{quoted(word)} only works in a shell; write shell = true, or quote it")
     try:
         return split_command(command)

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from perftrail.builds.relinking import missing_linker
 from perftrail.errors import SourceError, UsageError
@@ -363,6 +363,41 @@ def examine(directory: Path, starter: Starter, *, study: Path) -> ExaminedProgra
     return examined or _examine_files(directory, location)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositoryRoot:
+    """The check-out that contains a directory: its root, and the path from there, empty for the root itself."""
+
+    kind: Literal["git", "fossil"]
+    directory: Path
+    prefix: str
+
+
+def repository_root(directory: Path) -> RepositoryRoot | None:
+    """Return the git or Fossil check-out that contains a directory; `None` if there is none.
+
+    Raises `UsageError` if a path has control characters.
+    """
+    here = directory.resolve()
+    with tempfile.TemporaryDirectory(prefix="perftrail-init-") as cache, Launcher() as starter:
+        try:
+            git = local_git(starter, cache=Path(cache))
+            top = _git_output(git, here, "rev-parse", "--show-toplevel")
+        except SourceError:
+            top = ""
+    root = Path(top) if top else _fossil_root(here)
+    if root is None:
+        return None
+    prefix = _nameable(here.relative_to(root.resolve()).as_posix())
+    return RepositoryRoot(
+        kind="git" if top else "fossil", directory=root, prefix="" if prefix == "." else prefix
+    )
+
+
+def _fossil_root(here: Path) -> Path | None:
+    above = (here, *here.parents)
+    return next((each for each in above if any((each / name).is_file() for name in _FOSSIL)), None)
+
+
 def _location(directory: Path, study: Path) -> str:
     """Return the directory as a study names it: relative, and distinct from an address or an option."""
     path = os.path.relpath(directory.resolve(), study.resolve())
@@ -419,8 +454,7 @@ def _examine_fossil(
 ) -> ExaminedProgram | None:
     """Examine a Fossil checkout, and its repository."""
     here = directory.resolve()
-    above = (here, *here.parents)
-    root = next((each for each in above if any((each / name).is_file() for name in _FOSSIL)), None)
+    root = _fossil_root(here)
     if root is None:
         return None
     prefix = _nameable(here.relative_to(root).as_posix())
@@ -630,14 +664,22 @@ def write_first_study(directory: Path, *, output: Path, system: str | None, forc
     file = output if output.suffix == ".toml" else output / FILE_NAME
     if file.exists() and not force:
         raise UsageError(f"{file}: a study exists already; overwrite it with --force")
-    with Launcher() as starter:
-        examined = examine(directory, starter, study=file.parent)
-    draft = _draft(examined.tree, system=system, source=examined.source)
-    _write(file, study_text(draft))
+    draft = draft_study(directory, study=file.parent, system=system)
+    write_text(file, study_text(draft))
     tools = draft.build.tools if draft.build else ()
     return FirstStudy(
         file=file, draft=draft, missing_tools=tuple(tool for tool in tools if shutil.which(tool) is None)
     )
+
+
+def draft_study(directory: Path, *, study: Path, system: str | None) -> StudyDraft:
+    """Return a first study of a directory, for a file in the directory `study`; `system` selects a build system.
+
+    Raises `UsageError` if the directory does not use `system`.
+    """
+    with Launcher() as starter:
+        examined = examine(directory, starter, study=study)
+    return _draft(examined.tree, system=system, source=examined.source)
 
 
 def _draft(tree: Tree, *, system: str | None, source: SourceDraft) -> StudyDraft:
@@ -673,8 +715,8 @@ def _check_known(system: str, found: list[str]) -> None:
     raise UsageError(f"--build {system}: the directory does not use {system}; {choices}")
 
 
-def _write(file: Path, text: str) -> None:
-    """Write the text atomically."""
+def write_text(file: Path, text: str) -> None:
+    """Write a study's text atomically. Raises `UsageError` if the file cannot be written."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as opened:
