@@ -50,6 +50,8 @@ RECORDED: Mapping[str, Recorded] = {
     "go/count.txt": Recorded("go", "Alone", 25.181e-6),
     "criterion/sums/fold/100/new/sample.json": Recorded("criterion", "sums/fold", 44.931784660766967e-9),
     "criterion/slow/flat/new/sample.json": Recorded("criterion", "slow/flat", 19.21547222222222e-6),
+    "divan/out.txt": Recorded("divan", "sums::plain", 143.9e-9, metric="fastest"),
+    "divan/binary.txt": Recorded("divan", "sums::counters::bytes", 33.6e-9, metric="fastest"),
     "criterion/printed.txt": Recorded("criterion-text", "sum alone", 430.17e-9),
 }
 

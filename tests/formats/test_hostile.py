@@ -55,7 +55,7 @@ def test_a_file_that_was_changed_somewhere_is_read_or_refused(format: str, data:
     survives(format, content[:start] + data.draw(st.binary(max_size=8)) + content[end:])
 
 
-@pytest.mark.parametrize("format", ["csv", "go", "rebench", "tclbench", "criterion-text"])
+@pytest.mark.parametrize("format", ["csv", "go", "rebench", "tclbench", "criterion-text", "divan"])
 @settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_a_table_with_other_words_is_read_or_refused(format: str, data: st.DataObject) -> None:
@@ -90,7 +90,19 @@ def test_the_files_next_to_a_file_are_read_or_refused(format: str, data: st.Data
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_long_lines_take_no_time_that_grows_beyond_their_length(format: str) -> None:
-    for piece in (b" ", b"1 ", b"a", b"time: [", b"{", b"\\", b"/a=", b"-1", b"Benchmark 1 1 ", b'"'):
+    for piece in (
+        b" ",
+        b"1 ",
+        b"a",
+        b"time: [",
+        b"{",
+        b"\\",
+        b"/a=",
+        b"-1",
+        b"Benchmark 1 1 ",
+        b'"',
+        "│ ".encode(),
+    ):
         survives(format, WHOLE[format] + b"\n" + piece * 40_000 + b"\n")
         survives(format, b"Benchmark" + piece * 40_000 + b"\n")
 

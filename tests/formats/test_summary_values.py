@@ -8,6 +8,8 @@ import statistics
 
 import pytest
 
+from perftrail.errors import FormatError
+from perftrail.formats import read
 from tests.formats.fixtures import DATA, document, one, rows, series
 
 EXACT = 1e-9
@@ -222,3 +224,60 @@ def test_the_printed_values_of_criterion_are_its_written_estimates() -> None:
         own = (estimates["slope"] or estimates["mean"])["point_estimate"]
         assert found[printed].values[0] * 1e9 == pytest.approx(own, rel=2e-4)
         assert found[printed].summary
+
+
+@pytest.mark.parametrize(
+    ("metric", "benchmark", "point", "value", "unit"),
+    [
+        ("fastest", "plain", {}, 143.9e-9, "s"),
+        ("slowest", "plain", {}, 782.9e-9, "s"),
+        ("wall", "plain", {}, 156.4e-9, "s"),
+        ("mean", "plain", {}, 161.6e-9, "s"),
+        ("slowest", "shared", {"threads": "2"}, 4.407e-6, "s"),
+        ("wall", "counters::slow one", {}, 3.078e-3, "s"),
+        ("wall", "counters::slower", {}, 1.109, "s"),
+        ("bytes_per_second", "counters::bytes", {"arg": "100000"}, 4.169e9, "B/s"),
+        ("items_per_second", "counters::bytes", {"arg": "100"}, 222e6, "1/s"),
+        ("chars_per_second", "counters::chars", {}, 493.2e6, "1/s"),
+        ("dealloc_bytes", "counters::bytes", {"arg": "100000"}, 1e5, "B"),
+        ("max_alloc_count", "words::x│y", {}, 1, None),
+        ("alloc_bytes", "fill::VecDeque<u8>", {"arg": "1000"}, 1000, "B"),
+    ],
+)
+def test_divan_has_the_columns_and_rows_that_it_printed(
+    metric: str, benchmark: str, point: dict[str, str], value: float, unit: str | None
+) -> None:
+    found = series("divan/out.txt")
+    assert not [each for each in found if "left_out" in each.benchmark]
+    each = one(found, metric, f"sums::{benchmark}", **point)
+    assert each.values == pytest.approx((value,))
+    assert (each.unit, each.summary) == (unit, True)
+    assert each.better == ("higher" if metric.endswith("_per_second") else "lower")
+
+
+def test_divan_has_binary_sizes_if_it_prints_them() -> None:
+    found = series("divan/binary.txt")
+    rate = one(found, "bytes_per_second", "sums::counters::bytes", arg="100000")
+    assert rate.values == pytest.approx((4.013 * 2**30,))
+    assert one(found, "dealloc_bytes", "sums::counters::bytes", arg="100000").values == (97.65 * 1024,)
+
+
+def test_divan_with_a_benchmark_that_prints_has_its_times() -> None:
+    printed = (DATA / "divan/out.txt").read_text()
+    head, separator, rest = printed.partition("├─ plain         ")
+    found = read(f"{head}{separator}a line of the benchmark\nanother\n{rest}".encode(), name="x").series
+    assert found == series("divan/out.txt")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("782.9 ns", "782.9 xs", 'line 4: "782.9 xs" is not a time; units are ps, ns, µs, ms, s, m, h or d'),
+        ("782.9 ns", "??", 'line 4: "[?][?]" is not a number with a unit, such as 1.5 ns'),
+        ("│ 3 B           │ 3 B ", "│ 3 B           │ 3 X ", 'line 9: "3 X" is not the size of max alloc'),
+    ],
+)
+def test_a_wrong_value_of_divan_is_refused_with_its_line(old: str, new: str, message: str) -> None:
+    printed = (DATA / "divan/out.txt").read_text()
+    with pytest.raises(FormatError, match=message):
+        read(printed.replace(old, new, 1).encode(), name="x")

@@ -32,6 +32,7 @@ FORMATS: Mapping[str, str] = {
     "tclbench": "printed output of tclbench's runbench.tcl (text, list or csv)",
     "go": "printed output of go test -bench",
     "criterion-text": "printed output of criterion.rs",
+    "divan": "printed output of divan",
     "jsonl": 'JSON lines with "benchmark", "metric" and "value", and "point", an object',
     "parquet": "Parquet with the columns of the CSV",
     "csv": "CSV with the columns benchmark, metric and value",

@@ -21,6 +21,7 @@ Printed = Literal[
     "pytest-benchmark",
     "criterion",
     "criterion-text",
+    "divan",
     "rebench",
     "tclbench",
     "go",
