@@ -177,8 +177,17 @@ class Stepped:
     resumed: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WentFurtherBack:
+    """A search found no change since a revision, so a range further back is searched. `unclear`: it is not certain."""
+
+    since: Revision
+    unclear: bool
+
+
 Event = (
     HistoryRead
+    | WentFurtherBack
     | Skipped
     | Outdated
     | BuildStarted

@@ -30,6 +30,7 @@ from perftrail.measure.events import (
     SameArtefact,
     Skipped,
     Stepped,
+    WentFurtherBack,
 )
 from perftrail.model.build import Failure
 from perftrail.model.measurement import NEW_METRIC, FailedInvocation
@@ -181,7 +182,7 @@ class Watcher:
 
     def _render(self, event: Event) -> None:
         match event:
-            case HistoryRead() | Skipped() | Outdated():
+            case HistoryRead() | WentFurtherBack() | Skipped() | Outdated():
                 self._before_builds(event)
             case BuildStarted():
                 self._show_progress(self._of_several(f"building {event.subject}"))
@@ -253,7 +254,7 @@ class Watcher:
         if count:
             self._print_now(text.format(counted(count, "stored step")), style="dim")
 
-    def _before_builds(self, event: HistoryRead | Skipped | Outdated) -> None:
+    def _before_builds(self, event: HistoryRead | WentFurtherBack | Skipped | Outdated) -> None:
         """Print what is known before the first build."""
         match event:
             case HistoryRead():
@@ -264,6 +265,12 @@ class Watcher:
                 self._print_now(text, style="dim")
                 if event.remark:
                     self._print_now(escaped(event.remark, longest=None), style=WARNING)
+            case WentFurtherBack():
+                self._end_stored("{}, no new step")
+                certain = "no certain change" if event.unclear else "no change"
+                since = " ".join(part for part in (event.since.short, escaped(event.since.label)) if part)
+                day = f" ({event.since.time[:10]})" if event.since.time else ""
+                self._print_now(f"{certain} since {since}{day}; searching from further back", style="dim")
             case Skipped():
                 self._print_now(f"skipped {skipped_words(event.skipped)}", style="dim")
             case Outdated():

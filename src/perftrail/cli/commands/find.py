@@ -61,7 +61,8 @@ class FindOptions(TypedDict):
     "--range",
     "part",
     metavar="A..B",
-    help="Part of the history to search; A is the older end. [default: the study's]",
+    help="Part of the history to search; A is the older end. ..B goes back from B until a range has a change. "
+    "[default: the study's]",
 )
 @click.option("--variant", metavar="NAME", help="Variant to search. [default: the first]")
 @click.option("--threshold", type=FRACTION, help="Smallest change worth finding. [default: the study's]")
@@ -111,6 +112,7 @@ def command(
     answer, also for "none", and with 1 if the answer is unclear.
     """  # noqa: D301 - click wants the control character itself
     from perftrail.find.find import Find
+    from perftrail.find.old_end import FindFromNewEnd, has_open_old_end
     from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.answer_details import print_find
     from perftrail.present.next_find import FindCommand
@@ -121,12 +123,13 @@ def command(
     study = line.study(study, range=overrides["part"] or "")
     loaded = options.apply_to(sources.load(study))
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **overrides)
+    search = FindFromNewEnd if has_open_old_end(request.range) else Find
     try:
         answer = options.run(
             loaded,
             lambda session: retry_stale_builds(
                 session.subject_builder,
-                lambda: Find(replace(session, keep_going=keep_going), request).events(),
+                lambda: search(replace(session, keep_going=keep_going), request).events(),
             ),
             jobs=jobs,
             engine=engine,
@@ -158,7 +161,8 @@ def command(
 def _named(names: tuple[str, ...], part: str | None) -> tuple[str | None, str | None]:
     """Return the study and the range that the arguments name, with --range. Raises `UsageError` for two ranges.
 
-    One name is the study, or GOOD if a command follows. A text with ``..`` that is not a path is a range.
+    One name is the study, or GOOD if a command follows; without a name, such a command is searched up to HEAD. A text
+    with ``..`` that is not a path is a range.
     """
     measured = command_words() is not None
     is_range = len(names) in (1, 2) and ".." in names[0] and not Path(names[0]).exists()
@@ -166,8 +170,8 @@ def _named(names: tuple[str, ...], part: str | None) -> tuple[str | None, str | 
         found, rest = names[0], names[1:]
     elif len(names) > 1:
         found, rest = f"{names[0]}..{names[1]}", names[2:]
-    elif names and measured:
-        found, rest = f"{names[0]}..HEAD", ()
+    elif measured and part is None:
+        found, rest = f"{names[0] if names else ''}..HEAD", ()
     else:
         found, rest = None, names
     if len(rest) > 1:
