@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from perftrail.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
+MAN = ROOT / "man" / "man1"
 
 
 def generator() -> ModuleType:
@@ -29,7 +32,10 @@ def generator() -> ModuleType:
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     """Every page as a new process writes it: click remembers the help of commands that other tests called."""
-    code = "import json, runpy; print(json.dumps(runpy.run_path('docs/generate.py')['pages']()))"
+    code = (
+        "import json, runpy; found = runpy.run_path('docs/generate.py'); "
+        "print(json.dumps({**found['pages'](), **found['man_pages']()}))"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     written: dict[str, str] = json.loads(done.stdout)
     return written
@@ -41,6 +47,47 @@ def pages() -> dict[str, str]:
 def test_a_generated_page_is_what_the_code_says(pages: dict[str, str], file: str) -> None:
     written = (ROOT / "docs" / "reference" / file).read_text(encoding="utf-8")
     assert written == pages[file], "out of date: run `make docs`"
+
+
+def test_the_manual_pages_are_what_the_code_says(pages: dict[str, str]) -> None:
+    written = {file.name: file.read_text(encoding="utf-8") for file in MAN.iterdir()}
+    names = {"perftrail.1", "git-perftrail.1", *(f"perftrail-{command}.1" for command in COMMANDS)}
+    assert written.keys() == names
+    assert written == {name: pages[name] for name in names}, "out of date: run `make docs`"
+
+
+MACROS = {".TH", ".SH", ".SS", ".PP", ".TP", ".BR", ".br", ".nf", ".fi", '.\\"'}
+
+
+@pytest.mark.parametrize("page", sorted(MAN.iterdir()), ids=lambda page: page.name)
+def test_a_manual_page_is_valid(page: Path) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert {line.split()[0] for line in lines if line.startswith((".", "'"))} <= MACROS
+    if shutil.which("man") is None:
+        pytest.skip("man is not installed")
+    words = ["man", "--warnings=all", "-E", "UTF-8", "-l", "-Tutf8", "-Z", str(page)]
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C.UTF-8"}
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("man") is None, reason="man is not installed")
+def test_git_help_shows_the_manual_page() -> None:
+    path = (
+        f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # git shows the pages of commands that it finds
+    )
+    environment = {
+        **os.environ,
+        "PATH": path,
+        "MANPATH": str(MAN.parent),
+        "MANPAGER": "cat",
+        "LC_ALL": "C.UTF-8",
+    }
+    done = subprocess.run(
+        ["git", "help", "--man", "perftrail"], capture_output=True, text=True, check=False, env=environment
+    )
+    assert "git perftrail is perftrail: git starts it like its own commands" in done.stdout, done.stderr
 
 
 def test_the_architecture_names_the_packages_of_today() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +31,15 @@ def test_wheels_of_different_sources_differ(monkeypatch: pytest.MonkeyPatch, tmp
         monkeypatch.setattr(supply_chain, "DATE", date)
         digests.append(supply_chain.build_wheel(tmp_path / date))
     assert digests[0] != digests[1]
+
+
+@pytest.mark.slow
+def test_a_wheel_installs_the_manual_pages(tmp_path: Path) -> None:
+    supply_chain.build_wheel(tmp_path)
+    [wheel] = (tmp_path / "dist").glob("*.whl")
+    installed = {PurePosixPath(name) for name in zipfile.ZipFile(wheel).namelist()}
+    pages = {path.name for path in installed if path.match("*.data/data/share/man/man1/*.1")}
+    assert pages == {file.name for file in (supply_chain.REPOSITORY / "man" / "man1").iterdir()}
 
 
 def test_the_licence_of_every_dependency_is_allowed() -> None:
