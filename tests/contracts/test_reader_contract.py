@@ -19,7 +19,7 @@ from tests.formats.fixtures import DATA
 from tests.formats.recorded import RECORDED, WHOLE, Recorded, content
 from tests.formats.spoilt import overwritten, shortened, with_other_json
 
-EXAMPLE = "benchmarkdotnet"
+EXAMPLE = "demobench"
 REPORT = code("new-reader.md", "json").encode()
 FILES = [pytest.param(content(path), DATA / path, each, id=path) for path, each in RECORDED.items()] + [
     pytest.param(REPORT, Path("report.json"), Recorded(EXAMPLE, "Demo.Sums.Fold", 2.5e-6), id=EXAMPLE)
@@ -35,7 +35,7 @@ def registered() -> Iterator[None]:
     """Register the example of docs/contributing/new-reader.md, as the page describes."""
     example("new-reader.md", f"perftrail.formats.{EXAMPLE}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(FORMATS, EXAMPLE, "BenchmarkDotNet's JSON (--exporters json)")
+        patch.setitem(FORMATS, EXAMPLE, "demobench's JSON (--json)")
         yield
 
 
@@ -92,5 +92,5 @@ def test_corrupt_content_is_read_or_refused(
 def test_the_file_of_another_tool_is_read_or_refused(format: str) -> None:
     for other in VALID.values():
         read_or_refuse(other, format)
-    # criterion needs another file of its directory.
-    assert read_or_refuse(VALID[format], format) or format == "criterion"
+    # criterion and Otava need another file of their directory.
+    assert read_or_refuse(VALID[format], format) or format in ("criterion", "otava")

@@ -21,16 +21,16 @@ import sys
 from typing import Literal
 import perftrail.model.source
 perftrail.model.source.SourceKind = Literal["git", "fossil", "release", "directory", "samples", "snapshots"]
-import benchmarkdotnet, benchstat, pool, snapshots
+import demobench, benchstat, pool, snapshots
 from perftrail import formats
 from perftrail.cluster import fleet
 from perftrail.formats import exports
 sys.modules |= {
-    "perftrail.formats.benchmarkdotnet": benchmarkdotnet,
+    "perftrail.formats.demobench": demobench,
     "perftrail.formats.benchstat": benchstat,
     "perftrail.sources.snapshots": snapshots,
 }
-formats.FORMATS["benchmarkdotnet"] = "BenchmarkDotNet's JSON"
+formats.FORMATS["demobench"] = "demobench's JSON"
 exports.FORMATS["benchstat"] = exports.Format("benchstat", "everything", "Go's benchmark format.")
 fleet.ENGINES["pool"] = pool.pool_workers
 if __name__ == "__main__":
@@ -59,7 +59,7 @@ invocations = 2
 @pytest.fixture
 def extended(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """perftrail, extended as the pages say; it runs in a new directory."""
-    modules = {"source": "snapshots", "reader": "benchmarkdotnet", "exporter": "benchstat", "engine": "pool"}
+    modules = {"source": "snapshots", "reader": "demobench", "exporter": "benchstat", "engine": "pool"}
     for page, module in modules.items():
         (tmp_path / f"{module}.py").write_text(code(f"new-{page}.md"))
     (tmp_path / "extended.py").write_text(EXTENDED)

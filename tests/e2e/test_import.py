@@ -174,3 +174,35 @@ def test_an_import_that_was_killed_while_it_wrote_can_be_repeated(
     assert {path.name for path in study.iterdir()} == {"perftrail.toml", "samples"}
     for name in names:
         assert (study / "samples" / Path(name).name).read_bytes() == Path(name).read_bytes()
+
+
+def test_the_files_that_a_result_names_are_imported_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert perftrail("import", str(DATA / "otava/otava.yaml"), "-o", str(tmp_path / "otava")) == 0
+    assert "3 files added" in capsys.readouterr().out
+    assert perftrail("show", str(tmp_path / "otava")) == 0
+    # as Otava's own analysis of these tables
+    output = capsys.readouterr().out
+    assert "sort.latency: 20 % more" in output
+    assert "sort.throughput: 10 % less" in output
+    assert output.count("at c0003") == 2
+    assert perftrail("import", str(DATA / "nvbench/out.json"), "-o", str(tmp_path / "nvbench")) == 0
+    assert (tmp_path / "nvbench/samples/out.json-bin/1.bin").exists()
+    capsys.readouterr()
+    assert perftrail("show", str(tmp_path / "nvbench"), "--metric", "wall", "--json") == 0
+    assert [row["count"] for row in json.loads(capsys.readouterr().out)] == [7, 5, 1]
+
+
+def test_an_export_to_otava_is_imported_with_its_medians(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, exported = str(tmp_path / "study"), str(tmp_path / "exported")
+    assert perftrail("import", *write_nightly_results(tmp_path), "-o", study) == 0
+    assert perftrail("export", study, "--format", "otava", "-o", exported, "--metric", "wall") == 0
+    assert perftrail("import", f"{exported}/otava.yaml", "-o", str(tmp_path / "again")) == 0
+    capsys.readouterr()
+    assert perftrail("show", str(tmp_path / "again"), "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["revision"] for row in rows if row["change"]] == ["night-7"]
+    assert [row["estimate"]["value"] for row in rows] == pytest.approx([0.1] * 6 + [0.12] * 4, rel=1e-3)

@@ -52,6 +52,20 @@ RECORDED: Mapping[str, Recorded] = {
     "criterion/slow/flat/new/sample.json": Recorded("criterion", "slow/flat", 19.21547222222222e-6),
     "divan/out.txt": Recorded("divan", "sums::plain", 143.9e-9, metric="fastest"),
     "divan/binary.txt": Recorded("divan", "sums::counters::bytes", 33.6e-9, metric="fastest"),
+    "benchmarkdotnet/Demo.Sums-report-full.json": Recorded("benchmarkdotnet", "Demo.Sums.Fold", 2.5e-6),
+    "benchmarkdotnet/Demo.Sums-report-brief.json": Recorded("benchmarkdotnet", "Demo.Sums.Plain", 12e-9),
+    "nvbench/out.json": Recorded("nvbench", "copy", 20.502485e-6),
+    "vitest/out.json": Recorded("vitest", "a.bench.ts > top", 0.48100000003614696e-6),
+    "mitata/summaries.json": Recorded("mitata", "noop", 0.178466796875e-9),
+    "mitata/samples.json": Recorded("mitata", "sleep", 65.4037755e-3),
+    "gungraun/out.txt": Recorded("gungraun", "my_bench::my_group::sums::short", 74, None, "instructions"),
+    "gungraun/out.json": Recorded(
+        "gungraun", "my_bench::my_group::sums::short", 3.571428571428571, "%", "D1MissRate"
+    ),
+    "gungraun/pretty.json": Recorded(
+        "gungraun", "my_bench::my_group::sums::short", 3.571428571428571, "%", "D1MissRate"
+    ),
+    "otava/otava.yaml": Recorded("otava", "sort", 10.101, None, "latency"),
     "criterion/printed.txt": Recorded("criterion-text", "sum alone", 430.17e-9),
 }
 

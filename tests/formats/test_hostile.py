@@ -55,7 +55,9 @@ def test_a_file_that_was_changed_somewhere_is_read_or_refused(format: str, data:
     survives(format, content[:start] + data.draw(st.binary(max_size=8)) + content[end:])
 
 
-@pytest.mark.parametrize("format", ["csv", "go", "rebench", "tclbench", "criterion-text", "divan"])
+@pytest.mark.parametrize(
+    "format", ["csv", "go", "rebench", "tclbench", "criterion-text", "divan", "gungraun", "otava"]
+)
 @settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_a_table_with_other_words_is_read_or_refused(format: str, data: st.DataObject) -> None:
@@ -105,6 +107,54 @@ def test_long_lines_take_no_time_that_grows_beyond_their_length(format: str) -> 
     ):
         survives(format, WHOLE[format] + b"\n" + piece * 40_000 + b"\n")
         survives(format, b"Benchmark" + piece * 40_000 + b"\n")
+
+
+TABLES = {path.name: path.read_bytes() for path in (DATA / "otava/tables").iterdir()}
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_otavas_tables_with_other_bytes_are_read_or_refused(data: st.DataObject) -> None:
+    content = TABLES["sort.csv"]
+    start = data.draw(st.integers(0, len(content)))
+    tables = {
+        "tables/plain.csv": TABLES["plain.csv"],
+        "tables/sort.csv": content[:start]
+        + data.draw(st.binary(max_size=8) | st.sampled_from([b",", b'"', b"\n", b"9" * 400, b"\0", b"1e999"]))
+        + content[start + data.draw(st.integers(0, 40)) :],
+    }
+    context = FileContext(path=Path("otava.yaml"), read_relative=tables.get)
+    with contextlib.suppress(FormatError):
+        for series in read((DATA / "otava/otava.yaml").read_bytes(), name="x", context=context).series:
+            assert all(map(math.isfinite, series.values))
+
+
+@settings(deadline=None, max_examples=40)
+@given(samples=st.binary(max_size=40), name=st.text(max_size=30))
+def test_nvbenchs_samples_with_other_bytes_are_read_or_refused(samples: bytes, name: str) -> None:
+    text = (DATA / "nvbench/out.json").read_text().replace("build/out.json-bin/0.bin", json.dumps(name)[1:-1])
+    context = FileContext(path=Path("out.json"), read_relative=lambda _: samples)
+    with contextlib.suppress(FormatError):
+        for series in read(text.encode(), name="x", context=context).series:
+            assert all(map(math.isfinite, series.values))
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "../../secret/0.bin", "..", "/", "a/../b", "C:\\x\\..\\0.bin"]
+)
+def test_no_name_in_a_file_leads_out_of_its_directory(name: str) -> None:
+    asked: list[str] = []
+
+    def absent(other: str) -> None:
+        asked.append(other)
+
+    text = (DATA / "nvbench/out.json").read_text().replace("build/out.json-bin/0.bin", json.dumps(name)[1:-1])
+    table = f"tests:\n  a:\n    type: csv\n    file: {json.dumps(name)}\n    metrics: [m]\n"
+    for content in (text, table):
+        context = FileContext(path=Path("x"), read_relative=absent)
+        with contextlib.suppress(FormatError):
+            read(content.encode(), name="x", context=context)
+    assert not [each for each in asked if each.startswith("/") or ".." in Path(each).parts]
 
 
 def test_a_histogram_that_says_a_trillion_is_a_mean() -> None:

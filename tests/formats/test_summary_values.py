@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import statistics
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from perftrail.errors import FormatError
 from perftrail.formats import read
+from perftrail.formats.document import FileContext
 from tests.formats.fixtures import DATA, document, one, rows, series
 
 EXACT = 1e-9
@@ -281,3 +285,222 @@ def test_a_wrong_value_of_divan_is_refused_with_its_line(old: str, new: str, mes
     printed = (DATA / "divan/out.txt").read_text()
     with pytest.raises(FormatError, match=message):
         read(printed.replace(old, new, 1).encode(), name="x")
+
+
+def test_benchmarkdotnet_has_its_values_its_memory_and_its_metrics() -> None:
+    found = series("benchmarkdotnet/Demo.Sums-report-full.json")
+    entries = document("benchmarkdotnet/Demo.Sums-report-full.json")["Benchmarks"]
+    for job, entry in zip(("Runtime=.NET 8.0", "Runtime=.NET 9.0"), entries[:2], strict=True):
+        times = one(found, "wall", "Demo.Sums.Fold", job=job)
+        assert times.point == (("N", "1000"), ("Kind", "list"), ("job", job))
+        assert len(times.values) == entry["Statistics"]["N"]
+        assert statistics.fmean(times.values) * 1e9 == pytest.approx(entry["Statistics"]["Mean"], rel=EXACT)
+        assert not times.summary
+        assert times.when == datetime(2026, 1, 31, 12)
+        assert one(found, "Allocated", "Demo.Sums.Fold", job=job).values == (24,)
+        assert one(found, "Allocated", "Demo.Sums.Fold", job=job).unit == "B"
+        assert one(found, "Lock time", "Demo.Sums.Fold", job=job).values == pytest.approx((2.5e-6,))
+        assert one(found, "Gen0", "Demo.Sums.Fold", job=job).unit == "Count"
+    assert {each.benchmark for each in found} == {"Demo.Sums.Fold"}
+    brief = series("benchmarkdotnet/Demo.Sums-report-brief.json")
+    assert one(brief, "wall", "Demo.Sums.Fold", N="10").point == (("N", "10"), ("Text", "a=b & c"))
+    assert one(brief, "wall", "Demo.Sums.Plain").point == ()
+
+
+def test_benchmarkdotnets_measurements_are_divided_by_their_operations() -> None:
+    written = document("benchmarkdotnet/Demo.Sums-report-full.json")
+    for entry in written["Benchmarks"][:2]:
+        del entry["Statistics"]["OriginalValues"]
+    found = read(json.dumps(written).encode(), name="x").series
+    assert one(found, "wall", "Demo.Sums.Fold", job="Runtime=.NET 8.0").values == pytest.approx(
+        (2.5e-6, 2.4e-6, 2.6e-6)
+    )
+    for entry in written["Benchmarks"][:2]:
+        del entry["Measurements"]
+    median = one(
+        read(json.dumps(written).encode(), name="x").series, "wall", "Demo.Sums.Fold", job="Runtime=.NET 8.0"
+    )
+    assert median.values == pytest.approx((2.5e-6,))
+    assert (median.summary, median.note) == (True, "median")
+
+
+def test_nvbench_has_its_samples_and_the_mean_of_its_summaries() -> None:
+    found = series("nvbench/out.json")
+    states = document("nvbench/out.json")["benchmarks"][0]["states"]
+    for state, size in zip(states, ("1024", "4096"), strict=False):
+        means = {each["tag"]: each["data"][0]["value"] for each in state["summaries"]}
+        times = one(found, "wall", "copy", N=size)
+        assert times.point == (("T", "I32"), ("N", size))
+        assert len(times.values) == int(means["nv/cold/sample_size"])
+        assert statistics.fmean(times.values) == pytest.approx(
+            float(means["nv/cold/time/gpu/mean"]), rel=1e-6
+        )
+        assert (times.summary, times.machine) == (False, "GPU A")
+        rate = one(found, "cold/bw/global/bytes_per_second", "copy", N=size)
+        assert rate.values == pytest.approx((float(means["nv/cold/bw/global/bytes_per_second"]),))
+        assert (rate.unit, rate.better, rate.note) == ("B/s", "higher", "mean")
+        assert one(found, "cold/time/cpu/mean", "copy", N=size).unit == "s"
+    assert not [each for each in found if ("T", "I64") in each.point]
+    assert not [each for each in found if "stdev" in each.metric or "walltime" in each.metric]
+    host = one(found, "wall", "host")
+    assert (host.values, host.note, host.machine) == ((0.0025,), "mean", "GPU A")
+
+
+def test_nvbench_without_its_samples_has_their_mean() -> None:
+    found = read((DATA / "nvbench/out.json").read_bytes(), name="x").series
+    mean = one(found, "wall", "copy", N="1024")
+    assert (len(mean.values), mean.summary, mean.note) == (1, True, "mean")
+    assert mean.values == pytest.approx((2.05e-5,), rel=0.02)
+
+
+def test_nvbench_with_too_few_samples_is_refused() -> None:
+    context = FileContext(path=Path("out.json"), read_relative=lambda _: bytes(8))
+    with pytest.raises(
+        FormatError,
+        match=r"^x: benchmarks\[0\].states\[0\].summaries\[10\]: out.json-bin/0.bin has 8 bytes; 7 samples have 28",
+    ):
+        read((DATA / "nvbench/out.json").read_bytes(), name="x", context=context)
+
+
+def test_vitest_has_its_medians_in_seconds() -> None:
+    found = series("vitest/out.json")
+    written = {
+        f"{group['fullName']} > {each['name']}": each
+        for file in document("vitest/out.json")["files"]
+        for group in file["groups"]
+        for each in group["benchmarks"]
+    }
+    assert {each.benchmark for each in found} == set(written) - {"b.bench.ts > outer > inner > fails"}
+    for each in found:
+        assert each.values == pytest.approx((written[each.benchmark]["median"] / 1000,))
+        assert (each.unit, each.summary, each.note) == ("s", True, "median")
+
+
+def test_vitests_samples_are_read_if_they_were_saved() -> None:
+    written = document("vitest/out.json")
+    written["files"][0]["groups"][0]["benchmarks"][0]["samples"] = [2.0, 1.0, 4.0]
+    top = one(read(json.dumps(written).encode(), name="x").series, "wall", "a.bench.ts > top")
+    assert (top.values, top.summary, top.note) == ((0.002, 0.001, 0.004), False, None)
+
+
+def test_mitata_has_its_samples_or_medians_and_its_heap() -> None:
+    (run,) = document("mitata/samples.json")["benchmarks"][0]["runs"]
+    found = series("mitata/samples.json")
+    sleep = one(found, "wall", "sleep")
+    assert not sleep.summary
+    assert statistics.fmean(sleep.values) * 1e9 == pytest.approx(run["stats"]["avg"], rel=EXACT)
+    assert one(found, "heap", "sleep").values == (run["stats"]["heap"]["avg"],)
+    summaries = series("mitata/summaries.json")
+    assert {(each.benchmark, each.point) for each in summaries} == {
+        ("noop", ()),
+        ("lists > sum $n $kind", (("n", "10"), ("kind", "a"))),
+        ("lists > sum $n $kind", (("n", "1000"), ("kind", "a"))),
+        ("sleep", ()),
+    }
+    assert one(summaries, "wall", "sleep").values == pytest.approx((0.0653,), abs=0.001)
+    assert one(summaries, "wall", "sleep").note == "median"
+
+
+def test_gungraun_has_equal_counts_in_its_json_and_its_printed_output() -> None:
+    written, printed = series("gungraun/out.json"), series("gungraun/out.txt")
+    counts = {(each.benchmark, each.metric): each for each in written}
+    both = [each for each in printed if (each.benchmark, each.metric) in counts]
+    assert len(both) == 6 + 6 + 6 + 8 + 4 + 6
+    for each in both:
+        other = counts[each.benchmark, each.metric]
+        assert (each.values, each.unit) == (other.values, other.unit)
+    fill = "tools::memory::fill::short"
+    assert one(written, "DHAT TotalBytes", fill).values == (10,)
+    assert one(written, "DHAT TotalBytes", fill).unit == "B"
+    assert one(written, "Cachegrind instructions", fill).values == (374237,)
+    assert one(written, "Memcheck Errors", fill).values == (0,)
+    assert {each.benchmark for each in printed} == {
+        "my_bench::my_group::plain",
+        fill,
+        *(f"my_bench::my_group::sums::{id}" for id in ("short", "long", "many_0", "many_1")),
+    }
+
+
+def test_another_version_of_gungrauns_json_is_refused_with_its_line() -> None:
+    lines = (DATA / "gungraun/out.json").read_text().splitlines()
+    lines[1] = lines[1].replace('"version":"7"', '"version":"9"')
+    with pytest.raises(FormatError, match=r'^x: line 2.version: "9" is not a known version'):
+        read("\n".join(lines).encode(), name="x")
+
+
+def test_otava_has_the_rows_of_its_tables() -> None:
+    found = series("otava/otava.yaml")
+    table = rows("otava/tables/sort.csv")
+    for metric, column, better in (
+        ("latency", "latency_ms", "lower"),
+        ("throughput", "throughput", "higher"),
+    ):
+        those = [each for each in found if (each.benchmark, each.metric) == ("sort", metric)]
+        assert [each.subject for each in those] == [f"c{index:04x}" for index in range(6)]
+        assert [value for each in those for value in each.values] == [float(row[column]) for row in table]
+        assert {each.better for each in those} == {better}
+        assert those[0].when == datetime(2026, 1, 1, 10, tzinfo=UTC)
+    assert [(each.subject, each.values) for each in found if each.benchmark == "plain"] == [
+        ("2026-01-01", (100.0,)),
+        ("2026-01-02", (101.0,)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("latency_ms,", "latency,", r'tables/sort.csv: line 1: the heading has no column "latency_ms"'),
+        ("10.011", "fast", r'tables/sort.csv: line 3: "fast" is not a finite number'),
+        ("2026-01-02 10", "tomorrow", r'tables/sort.csv: line 3: "tomorrow:00:00 \+0000" is not a time'),
+        (",c0000,main,10.011,100.08", "", "tables/sort.csv: line 3: has 1 cells; the heading has 5"),
+    ],
+)
+def test_a_wrong_table_of_otava_is_refused_with_its_line(old: str, new: str, message: str) -> None:
+    tables = {f"tables/{path.name}": path.read_bytes() for path in (DATA / "otava/tables").iterdir()}
+    tables["tables/sort.csv"] = tables["tables/sort.csv"].replace(old.encode(), new.encode())
+    context = FileContext(path=Path("otava.yaml"), read_relative=tables.get)
+    with pytest.raises(FormatError, match=message):
+        read((DATA / "otava/otava.yaml").read_bytes(), name="x", context=context)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[common]", "[other]", 'x: templates: has no "other"'),
+        ("    file: tables/sort.csv", "", 'x: tests.sort: has no "file"'),
+        ("tables/sort.csv", "elsewhere.csv", '"elsewhere.csv" is not below the directory of this file'),
+        ("metrics: [size]", "metrics: [", "x: line 26: is not valid YAML"),
+        ('delimiter: ";"', "delimiter: ab", "tests.plain.csv_options.delimiter: must be one character"),
+    ],
+)
+def test_a_wrong_configuration_of_otava_is_refused_with_its_place(old: str, new: str, message: str) -> None:
+    tables = {f"tables/{path.name}": path.read_bytes() for path in (DATA / "otava/tables").iterdir()}
+    text = (DATA / "otava/otava.yaml").read_text().replace(old, new)
+    with pytest.raises(FormatError, match=message):
+        read(
+            text.encode(),
+            name="x",
+            format="otava",
+            context=FileContext(path=Path("x"), read_relative=tables.get),
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2024.01.02 3:00:00 +0100", 1704160800),
+        ("2024-01-02T02:00:00Z", 1704160800),
+        ("2024-01-02T02:00:00.500+00:00", 1704160800),
+        ("1704160800", 1704160800),
+        ("2024-01-02", 1704153600),
+    ],
+)
+def test_otavas_times_are_read_in_its_notations(text: str, seconds: int) -> None:
+    tables = {"t.csv": f"time,m\n{text},1\n".encode()}
+    (found,) = read(
+        b"tests:\n  a: {type: csv, file: t.csv, metrics: [m]}\n",
+        name="x",
+        context=FileContext(path=Path("x"), read_relative=tables.get),
+    ).series
+    assert found.when is not None
+    assert found.when.timestamp() == seconds

@@ -28,11 +28,17 @@ FORMATS: Mapping[str, str] = {
     "pytest-benchmark": "pytest-benchmark's JSON (--benchmark-json)",
     "asv": "asv's results of one commit (results/MACHINE/COMMIT-ENVIRONMENT.json)",
     "criterion": "criterion.rs's sample.json, or cargo-criterion's messages (--message-format=json)",
+    "benchmarkdotnet": "BenchmarkDotNet's JSON (--exporters json)",
+    "nvbench": "nvbench's JSON (--json, --jsonbin)",
+    "vitest": "vitest's JSON of benchmarks (vitest bench --outputJson)",
+    "mitata": "mitata's JSON (format: 'json')",
     "rebench": "ReBench's data file",
     "tclbench": "printed output of tclbench's runbench.tcl (text, list or csv)",
     "go": "printed output of go test -bench",
     "criterion-text": "printed output of criterion.rs",
     "divan": "printed output of divan",
+    "gungraun": "gungraun's JSON (--output-format=json) or printed output",
+    "otava": "Otava's configuration (otava.yaml) with tests of the type csv",
     "jsonl": 'JSON lines with "benchmark", "metric" and "value", and "point", an object',
     "parquet": "Parquet with the columns of the CSV",
     "csv": "CSV with the columns benchmark, metric and value",
@@ -107,6 +113,22 @@ def read_file(path: Path, *, name: str | None = None, format: str | None = None)
         raise FormatError(f"{shown}: is larger than {LARGEST_BYTES >> 20} MiB; split it")
     context = FileContext(path=Path(shown), read_relative=lambda other: _read_relative(path, other))
     return read(content, name=shown, format=format, context=context)
+
+
+def companions(path: Path, *, format: str | None = None) -> tuple[Path, ...]:
+    """Return the existing files that a result file names and its reader needs: nvbench's samples, Otava's tables.
+
+    They are below the directory of the file. Raises `FormatError` for an invalid file.
+    """
+    content = _content(path)
+    chosen = format or recognise(content, path.name)
+    named = None if chosen is None or chosen not in FORMATS else getattr(_format(chosen), "companions", None)
+    if named is None:
+        return ()
+    try:
+        return tuple(found for name in named(content) if (found := path.parent / name).is_file())
+    except (FormatError, ValueError) as error:
+        raise FormatError(f"{path}: {error}") from error
 
 
 def files_in(directory: Path) -> tuple[Path, ...]:

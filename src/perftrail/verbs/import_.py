@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from perftrail import studyfile
 from perftrail.errors import UsageError
 from perftrail.file_tree import claimed_directory, remove_left_over, sync_file_system
+from perftrail.formats import companions as companions_of
 from perftrail.formats import files_in
 from perftrail.model.exchange import SUMMARY
 from perftrail.model.wording import counted
@@ -168,6 +169,7 @@ def _chosen(files: Sequence[Path], format: str | None) -> dict[str, Path]:
         if format is None and not is_result(path):
             sample_file(path, format, name=str(path))  # raises an error with the reason
     companions = [path for file in files if file.is_dir() for path in _companions(results, below=file)]
+    companions += [named for path in results for named in companions_of(path, format=format)]
     absolute = list(dict.fromkeys(path.absolute() for path in (*results, *companions)))
     if len({path.name for path in absolute}) == len(absolute) and not companions:
         return {path.name: path for path in absolute}
