@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from perftrail.cli.command_words import LineOptions
     from perftrail.cli.options import SessionOptions, SourceOptions
-    from perftrail.find.answer import FindRequest
+    from perftrail.find.answer import FindAnswer, FindRequest, FindTable
+    from perftrail.model.source import Source
     from perftrail.model.study import Study
 
 
@@ -78,6 +79,16 @@ class FindOptions(TypedDict):
 @click.option("--thorough", is_flag=True, help="Also search for changes that a later revision reverted.")
 @click.option("--no-prior", is_flag=True, help="Use a uniform prior: every revision is equally likely.")
 @command_line_options
+@click.option(
+    "--note",
+    is_flag=True,
+    help="Add the result to the culprit as a git note, in your repository: git log --notes=perftrail.",
+)
+@click.option(
+    "--trailer",
+    is_flag=True,
+    help="Print only the trailer for the commit message of a fix, for git commit --trailer.",
+)
 @keep_going_option
 @jobs_option
 @engine_option
@@ -88,6 +99,8 @@ def command(
     names: tuple[str, ...],
     metrics: tuple[str, ...],
     everything: bool,
+    note: bool,
+    trailer: bool,
     keep_going: bool,
     jobs: int,
     engine: str | None,
@@ -122,6 +135,10 @@ def command(
     study, overrides["part"] = _named(names, overrides["part"])
     study = line.study(study, range=overrides["part"] or "")
     loaded = options.apply_to(sources.load(study))
+    if trailer and as_json:
+        raise UsageError("--trailer and --json exclude each other; the JSON has the facts of the trailer")
+    if note:
+        _check_notes(loaded.searched_source)
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **overrides)
     search = FindFromNewEnd if has_open_old_end(request.range) else Find
     try:
@@ -138,8 +155,12 @@ def command(
         if not error.range:
             raise
         raise _about_range_option(error, loaded) from error
+    if note:
+        _add_notes(loaded, answer, store=options.store)
     if as_json:
         print_json("find", answer.as_json())
+    elif trailer:
+        _print_trailers(answer)
     else:
         run_options = ["--keep-going"] * keep_going + ["--jobs", str(jobs)] * (jobs > 1)
         run_options += [] if engine is None else ["--engine", engine]
@@ -156,6 +177,49 @@ def command(
         )
     if answer.unclear:
         raise click.exceptions.Exit(1)
+
+
+def _check_notes(source: Source) -> None:
+    """Raise `UsageError` if the history is not in a git repository on this machine."""
+    if source.kind != "git" or not source.location.startswith("/"):
+        raise UsageError(
+            f"--note: writes to a git repository on this machine, but the source is {quoted(source.location)} "
+            f"({source.kind}); name your clone in source.location, or print the note's line with --trailer"
+        )
+
+
+def _add_notes(study: Study, answer: FindAnswer | FindTable, *, store: str | None) -> None:
+    """Add a note to each culprit, and print on stderr to which."""
+    from perftrail.opening import SOURCES, results_directory
+    from perftrail.present.commit_words import culprits
+    from perftrail.process.launcher import Launcher
+    from perftrail.sources.git.notes import REF, add_note
+
+    found = culprits(answer)
+    if not found:
+        click.echo("--note: no single revision was found, so there is no note", err=True)
+        return
+    with Launcher() as starter:
+        for each in found:
+            added = add_note(
+                study.searched_source.location,
+                each.revision.id,
+                each.note,
+                starter=starter,
+                cache=results_directory(study, store) / SOURCES,
+            )
+            what = "added a note to" if added else "its note is in place:"
+            click.echo(f"{what} {each.revision.short}; show it with: git log --notes={REF}", err=True)
+
+
+def _print_trailers(answer: FindAnswer | FindTable) -> None:
+    from perftrail.present.commit_words import culprits
+
+    found = culprits(answer)
+    for each in found:
+        click.echo(each.trailer)
+    if not found:
+        click.echo("--trailer: no single revision was found, so there is no trailer", err=True)
 
 
 def _named(names: tuple[str, ...], part: str | None) -> tuple[str | None, str | None]:
