@@ -80,6 +80,9 @@ def test_the_study_of_the_last_command_line_is_kept(checkout: Path) -> None:
     words = ("--build", "make", *COST, "--", "./bench", "1")
     first = answer_of(checkout, "compare", "HEAD~5", "HEAD", "--json", *words)
     assert [row["verdict"] for row in first["comparisons"]] == ["slower"]
+    file = checkout.parent / ".perftrail" / "study.toml"
+    repeated = start("compare", "HEAD~5", "HEAD", cwd=checkout)
+    assert repeated.stderr.startswith(f"no study file: using the study of the last command line, {file}\n")
     kept = start("init", "--last", cwd=checkout)
     assert (kept.returncode, kept.stdout.splitlines()[-1]) == (0, "Next: perftrail check"), kept.stderr
     file = checkout.parent / "perftrail.toml"

@@ -156,16 +156,20 @@ def command_line_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def print_written(written: WrittenStudy) -> None:
-    """Print on stderr what was detected for a study without a file, and how to keep it."""
+    """Print what was detected for a study without a file, and how to keep it."""
     from perftrail.verbs.command_study import KEEP
-
-    if settings.quiet:
-        return
-    from rich.text import Text
-
-    from perftrail.present.console import errors
 
     keep = f"no study file: this study is kept until the next command line; keep it as perftrail.toml with: {KEEP}"
     for line in (written.detected, keep):
         if line:
-            errors().print(Text(line, style="dim"), soft_wrap=True)
+            print_about_study(line)
+
+
+def print_about_study(line: str) -> None:
+    """Print on stderr which study a command uses although there is no study file."""
+    from rich.text import Text
+
+    from perftrail.present.console import errors
+
+    if not settings.quiet:
+        errors().print(Text(line, style="dim"), soft_wrap=True)

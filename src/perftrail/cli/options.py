@@ -171,6 +171,10 @@ def study_path(path: str | None, *, to_read: bool = False) -> str:
         written = write_detected_study(Path.cwd())
         print_written(written)
         return str(written.file)
+    if not to_read and Path(found).match(studyfile.COMMAND_STUDY):
+        from perftrail.cli.command_words import print_about_study
+
+        print_about_study(f"no study file: using the study of the last command line, {found}")
     return found
 
 
