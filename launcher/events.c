@@ -19,7 +19,14 @@ static int input_events(struct events *events, short happened)
     if (happened & POLLIN) {
         if (!input_read(&events->input, STDIN_FILENO))
             return EVENT_GONE;
-        return input_take_if(&events->input, "cancel") ? EVENT_CANCEL : 0;
+        for (int taken = 0;;) {
+            if (input_take_if(&events->input, "cancel"))
+                taken |= EVENT_CANCEL;
+            else if (input_take_number(&events->input, "signal=", &events->signal))
+                taken |= EVENT_SIGNAL;
+            else
+                return taken;
+        }
     }
     return happened ? EVENT_GONE : 0;
 }

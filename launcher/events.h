@@ -9,6 +9,7 @@
 enum {
     EVENT_CHILD = 1,  /* some child may have ended */
     EVENT_CANCEL = 2, /* the client requests the end of the running job */
+    EVENT_SIGNAL = 8, /* the client requests a signal to the program of the running job */
     EVENT_GONE = 4,   /* the client or the guard ended: kill the job and exit */
 };
 
@@ -19,6 +20,7 @@ struct events {
     int children;       /* signalfd of SIGCHLD */
     int guard;          /* a pipe whose other end is open only in the guard */
     int client;         /* pidfd of the process that started the launcher, or -1 */
+    int signal;         /* of the last EVENT_SIGNAL */
     int64_t woken_ns;   /* when the last wait ended */
 };
 

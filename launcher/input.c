@@ -1,5 +1,7 @@
 #include "input.h"
 
+#include "text.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,6 +62,21 @@ bool input_take_if(struct input *input, const char *wanted)
     if (memcmp(start, wanted, length) != 0 || start[length] != '\n')
         return false;
     input->start += length + 1;
+    return true;
+}
+
+bool input_take_number(struct input *input, const char *key, int *number)
+{
+    size_t length = strlen(key), waiting = input->end - input->start;
+    const char *start = input->memory.start + input->start;
+    if (input->skipping || waiting <= length || memcmp(start, key, length) != 0)
+        return false;
+    const char *digits = start + length, *newline = memchr(digits, '\n', waiting - length);
+    size_t count = newline ? (size_t)(newline - digits) : 0;
+    if (count < 1 || count > 2 || strspn(digits, "0123456789") != count)
+        return false;
+    *number = (int)number_in(digits);
+    input->start += length + count + 1;
     return true;
 }
 

@@ -24,6 +24,9 @@ enum input_line input_take(struct input *input, char **line, size_t *length);
 /* Take the next line only if it equals `wanted`. */
 bool input_take_if(struct input *input, const char *wanted);
 
+/* Take the next line only if it is `key` followed by a number of at most two digits. */
+bool input_take_number(struct input *input, const char *key, int *number);
+
 /* Return memory to the kernel if no bytes wait in it. */
 void input_trim(struct input *input);
 

@@ -12,6 +12,7 @@
 
 #define LONGEST_ID 64
 #define MOST_LIMITS 16
+#define MOST_NUMA_NODES 1024 /* of the kernel */
 
 enum orphans { ORPHANS_WAIT, ORPHANS_KILL };
 enum tree_memory { TREE_AUTO, TREE_SAMPLED, TREE_OFF };
@@ -33,6 +34,10 @@ struct job {
     int64_t process_limit;      /* 0: none */
     bool cpus_chosen;
     cpu_set_t cpus;
+    bool nice_chosen;
+    int nice;
+    bool numa_chosen;
+    unsigned long numa_nodes[MOST_NUMA_NODES / (8 * sizeof(unsigned long))];
     bool aslr;
     bool counters;
     enum orphans orphans;

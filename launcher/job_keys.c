@@ -64,13 +64,11 @@ static const char *read_memory_limit(struct job *job, char *value)
 
 #define MOST_CPUS ((int64_t)sizeof(cpu_set_t) * 8) /* older musl has a wrong CPU_SETSIZE */
 
-/* `0,2,4-7` */
-static const char *read_cpus(struct job *job, char *value)
+typedef void add_number(struct job *job, int64_t number);
+
+/* `0,2,4-7`. Return false for another text, or for a number that is too large. */
+static bool read_list(struct job *job, const char *value, int64_t most, add_number *add)
 {
-    static const char *complaint = "cpus: must be none or a list such as 0,2,4-7";
-    if (strcmp(value, "none") == 0)
-        return NULL;
-    CPU_ZERO(&job->cpus);
     for (const char *at = value;; at++) {
         size_t digits = strspn(at, "0123456789");
         int64_t first = digits < 6 ? number_in(at) : -1, last = first;
@@ -80,14 +78,47 @@ static const char *read_cpus(struct job *job, char *value)
             last = digits < 6 ? number_in(at) : -1;
             at += digits;
         }
-        if (first < 0 || last < first || last >= MOST_CPUS || (*at != ',' && *at != '\0'))
-            return complaint;
+        if (first < 0 || last < first || last >= most || (*at != ',' && *at != '\0'))
+            return false;
         for (; first <= last; first++)
-            CPU_SET((size_t)first, &job->cpus);
+            add(job, first);
         if (*at == '\0')
-            break;
+            return true;
     }
+}
+
+static void add_cpu(struct job *job, int64_t number) { CPU_SET((size_t)number, &job->cpus); }
+
+static const char *read_cpus(struct job *job, char *value)
+{
+    if (strcmp(value, "none") == 0)
+        return NULL;
+    CPU_ZERO(&job->cpus);
     job->cpus_chosen = true;
+    return read_list(job, value, MOST_CPUS, add_cpu) ? NULL : "cpus: must be none or a list such as 0,2,4-7";
+}
+
+#define BITS_OF_WORD (8 * sizeof(unsigned long))
+
+static void add_node(struct job *job, int64_t number)
+{
+    job->numa_nodes[(size_t)number / BITS_OF_WORD] |= 1ul << (size_t)number % BITS_OF_WORD;
+}
+
+static const char *read_numa(struct job *job, char *value)
+{
+    job->numa_chosen = true;
+    return read_list(job, value, MOST_NUMA_NODES, add_node) ? NULL : "numa: must be a list such as 0,2-3";
+}
+
+static const char *read_nice(struct job *job, char *value)
+{
+    bool negative = *value == '-';
+    int64_t number = whole_number(value + negative);
+    if (number < 0 || number > 20 - !negative)
+        return "nice: must be a number from -20 to 19";
+    job->nice_chosen = true;
+    job->nice = negative ? -(int)number : (int)number;
     return NULL;
 }
 
@@ -183,6 +214,8 @@ static const struct job_key keys[] = {
     {"memory_limit", read_memory_limit, false},
     {"process_limit", read_process_limit, false},
     {"cpus", read_cpus, false},
+    {"nice", read_nice, false},
+    {"numa", read_numa, false},
     {"aslr", read_aslr, false},
     {"orphans", read_orphans, false},
     {"tree_memory", read_tree_memory, false},

@@ -31,12 +31,20 @@ enum { EXIT_DONE = 0, EXIT_CANNOT_START = 70 };
 
 #define KEYCTL_JOIN_SESSION_KEYRING 1 /* of linux/keyctl.h, which musl-gcc does not find */
 
+/* Whether a line requests a signal, as input_take_number reads it. */
+static bool is_signal(const char *line)
+{
+    static const char key[] = "signal=";
+    size_t digits = strncmp(line, key, sizeof key - 1) == 0 ? strspn(line + sizeof key - 1, "0123456789") : 0;
+    return digits > 0 && digits < 3 && line[sizeof key - 1 + digits] == '\0';
+}
+
 static bool serve_line(char *line, size_t length, struct events *events, struct cgroups *cgroups)
 {
     static struct job job;
     static struct run run;
     static struct region slots;
-    if (strcmp(line, "cancel") == 0)
+    if (strcmp(line, "cancel") == 0 || is_signal(line))
         return true; /* its job has already ended */
     const char *wrong = job_parse(&job, line, length, &slots);
     bool sent;

@@ -125,6 +125,8 @@ static void watch(struct run *run)
             return;
         run->abandoned = happened & EVENT_GONE;
         run->cancelled = happened & EVENT_CANCEL;
+        if (happened & EVENT_SIGNAL && !run->main_ended)
+            kill(run->spawned.pid, run->events->signal);
         run->timed_out = now_ns >= deadline_ns(run) && !run->main_ended;
         if (now_ns >= check_ns) {
             cut_output(run);

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,6 +73,15 @@ static bool set_aslr(bool on)
     return wanted == own_personality || personality(wanted) != -1;
 }
 
+#define BIND_MEMORY 2 /* MPOL_BIND of linux/mempolicy.h, which musl-gcc does not find */
+
+static bool bind_memory(const struct job *job)
+{
+    /* The kernel ignores the last bit of the mask. */
+    return !job->numa_chosen
+        || syscall(SYS_set_mempolicy, BIND_MEMORY, job->numa_nodes, (unsigned long)MOST_NUMA_NODES + 1) == 0;
+}
+
 static _Noreturn void stop(const char *stage)
 {
     report->error = errno;
@@ -94,6 +104,10 @@ static int child_main(void *context)
         stop("rlimit");
     if (!set_aslr(child->job->aslr))
         stop("aslr");
+    if (child->job->nice_chosen && setpriority(PRIO_PROCESS, 0, child->job->nice) != 0)
+        stop("nice");
+    if (!bind_memory(child->job))
+        stop("numa");
     if (dup2(child->stdin_fd, 0) < 0 || dup2(child->stdout_fd, 1) < 0 || dup2(child->stderr_fd, 2) < 0)
         stop("dup2");
     signal(SIGPIPE, SIG_DFL);

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.events import Event
+from perftrail.measure.fixtures import Fixtures
 from perftrail.measure.invocation import Invoker
 from perftrail.measure.invocation_runner import InvocationRunner
 from perftrail.measure.noise_policy import NoiseObserver
@@ -18,6 +19,8 @@ from perftrail.model.measurement import Machine
 from perftrail.model.recipe import Variant
 from perftrail.model.source import Source
 from perftrail.model.study import Invocations, MeasurePolicy, Study
+from perftrail.ports import Builder, Starter
+from perftrail.process.launcher import Launcher
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.fakes.watcher import FakeWatcher
@@ -40,6 +43,19 @@ def a_study(**changes: object) -> Study:
         **changes,
     }
     return Study(**fields)  # type: ignore[arg-type] # the fields are those of a study, put together loosely
+
+
+def some_fixtures(study: Study, tmp_path: Path, *, builder: Builder, starter: Starter) -> Fixtures:
+    """The fixtures of a study, with a real launcher for each service."""
+    return Fixtures(
+        study,
+        builder=builder,
+        starter=starter,
+        open_starter=lambda _: Launcher(),
+        directory=tmp_path / "fixtures",
+        logs=tmp_path / "logs",
+        environment={},
+    )
 
 
 def a_session(
@@ -69,6 +85,7 @@ def a_session(
         ),
         scratch=tmp_path / "scratch",
         logs=tmp_path / "logs",
+        fixtures=some_fixtures(study, tmp_path, builder=builder, starter=starter),
     )
     subject_builder = SubjectBuilder(
         study, source, builder, store, retry_failed=retry_failed, machine=MACHINE.id

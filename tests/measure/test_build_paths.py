@@ -23,7 +23,7 @@ from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.process.launcher import Launcher
 from tests.fakes.subject_builder import RAN, FakeBuilder, FakeSource
 from tests.fakes.watcher import FakeWatcher
-from tests.measure.fake_session import a_session, a_study
+from tests.measure.fake_session import a_session, a_study, some_fixtures
 from tests.measure.test_invocation_runner import fails, ready_in
 
 if TYPE_CHECKING:
@@ -71,13 +71,15 @@ class EqualBuilds:
         self.study = study
         source = FakeSource(1)
         self.session = a_session(study, root, source=source, starter=fails(0))
+        builder = BuilderOn(source)
         self.invoker = Invoker(
             study,
             starter=self.starter,
-            builder=BuilderOn(source),
+            builder=builder,
             observer=NoiseObserver(FakeWatcher(), study.measure.quiet, threshold=1.0, sleep=lambda _: None),
             scratch=root / "scratch",
             logs=root / "logs",
+            fixtures=some_fixtures(study, root, builder=builder, starter=self.starter),
             paths=BuildPaths(self.links) if varied else None,
         )
 

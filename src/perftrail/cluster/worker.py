@@ -10,11 +10,11 @@ import os
 import socket
 import stat
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Event, Lock
+from threading import Event, Lock, Timer
 from typing import TYPE_CHECKING
 
 from perftrail._version import __version__
@@ -28,6 +28,7 @@ from perftrail.file_tree import claimed_directory, exclusive_lock, remove_left_o
 from perftrail.measure.build_workers import LocalBuildWorker, open_builder, sandboxes
 from perftrail.measure.invocation import open_invoker
 from perftrail.measure.sandboxes import remove_leftovers
+from perftrail.measure.services import FixtureFailed
 from perftrail.measure.sources import open_sources
 from perftrail.measure.stored_outputs import log_name
 from perftrail.model.build import Built, Failure
@@ -87,6 +88,9 @@ def _lock_directory(machine: str) -> Path:
     return home
 
 
+IDLE_SECONDS = 60.0
+"""Time after the last invocation of a study until its services end."""
+
 PREFIX = "perftrail-bench-"
 SANDBOXES = "sandboxes"
 
@@ -114,6 +118,8 @@ class JobRunner:
         self._launcher = Launcher()
         self._isolation: Sandboxes | None = None
         self._invoker: Invoker | None = None
+        self._measuring = Lock()
+        self._idle_end: Timer | None = None
         self._cancels: dict[str, Callable[[], None]] = {}
 
     def missing_files(
@@ -182,11 +188,25 @@ class JobRunner:
         locks = self._copy.root / "builds" / "locks"
         try:
             # Processes that share the directory may relink the build, but not while it runs.
-            with shared_lock(locks / f"{ready.prepared.built.key}.lock"):
+            with self._measuring, shared_lock(locks / f"{ready.prepared.built.key}.lock"):
                 outcome = self._invoker.invoke(replace(start, ready=ready))
+                self._end_fixtures_later()
         finally:
             del self._cancels[job]
         return self._copy.invocation_outcome(outcome, f"{LOGS}/{log_name(start.key)}.")
+
+    def _end_fixtures_later(self) -> None:
+        """End services when the study was not measured for a while: a worker does not see the end of a command."""
+        if self._idle_end is not None:
+            self._idle_end.cancel()
+        self._idle_end = Timer(IDLE_SECONDS, self._end_fixtures)
+        self._idle_end.daemon = True
+        self._idle_end.start()
+
+    def _end_fixtures(self) -> None:
+        with self._measuring, suppress(FixtureFailed):  # no command waits for the message
+            if self._invoker is not None:
+                self._invoker.end_fixtures()
 
     def cancel(self, job: str) -> None:
         """Kill the processes of a job if it runs here, because no client waits for its outcome."""
@@ -210,7 +230,10 @@ class JobRunner:
 
     def close(self) -> None:
         """Remove temporary files, when nothing runs here any more."""
-        self._open_resources.close()
+        if self._idle_end is not None:
+            self._idle_end.cancel()
+        with suppress(FixtureFailed):  # as above
+            self._open_resources.close()
 
     def _open_invoker(self) -> Invoker:
         """Open the invoker, with its own scratch directory: others may measure in the same results directory."""

@@ -178,13 +178,23 @@ def _faulty_key(
     own: KeyPath = ("benchmark", benchmark)
     if failure.stage == "metric":
         return (*own, "metrics", failure.message.partition(":")[0])
-    if failure.stage in _LIMITS:
-        return (*own, _LIMITS[failure.stage])
+    if failure.stage in _LIMITS or failure.stage == "fixture":
+        limit = _LIMITS.get(failure.stage)
+        return (*own, limit) if limit else _faulty_fixture_key(failure.message, benchmark)
     prefix = study.variants[subject.variant].run.prefix
     if failure.stage == "start" and prefix and prefix[0] in failure.message:
         return ("variants", subject.variant, "run", "prefix")
     is_link = failure.stage == "link" and study.benchmarks[benchmark].build
     return (*own, "build" if is_link else "command")
+
+
+def _faulty_fixture_key(message: str, benchmark: str) -> KeyPath:
+    """Return the key of a fixture's failure by the start of its message: ``setup:``, ``service db ended:``."""
+    words = message.partition(":")[0].split()
+    if words[:1] == ["service"] and len(words) > 1:
+        key = "setup" if message.startswith(f"service {words[1]}: setup: ") else "command"
+        return ("service", words[1], key)
+    return ("benchmark", benchmark, words[0]) if len(words) == 1 else ("benchmark", benchmark, "command")
 
 
 _LIMITS: Mapping[Stage, str] = {"timeout": "timeout", "memory": "memory_limit"}

@@ -15,18 +15,22 @@ import os
 import re
 import shlex
 import shutil
-from contextlib import contextmanager, nullcontext
+import time
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, assert_never
 
 from perftrail.errors import NoAnswer, UsageError
-from perftrail.file_tree import empty_directory
+from perftrail.file_tree import empty_directory, remove_tree
 from perftrail.formats.printed import read_metrics
 from perftrail.measure.events import now
+from perftrail.measure.fixtures import Fixtures, placed
 from perftrail.measure.noise_policy import NoiseObserver
+from perftrail.measure.services import FixtureFailed
 from perftrail.measure.stored_outputs import log_name
 from perftrail.model.build import Failure
+from perftrail.model.fixture import has_fixture
 from perftrail.model.measurement import PADDING, FailedInvocation, Measurement, drawn_environment, seed_of
 from perftrail.model.metrics import COUNTED
 from perftrail.model.placeholders import fill, split_command
@@ -37,32 +41,42 @@ from perftrail.model.process import (
     Exited,
     NotStarted,
     OutOfMemory,
+    Ran,
     Signalled,
     TimedOut,
     describe_end,
 )
 from perftrail.model.sandbox import with_refusals
 from perftrail.model.wording import nearest
+from perftrail.process.launcher import Launcher
 from perftrail.process.machine.load import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
+    from perftrail.measure.fixtures import InvocationFixture
     from perftrail.measure.noise_policy import Noise
     from perftrail.measure.sandboxes import Sandboxes
+    from perftrail.measure.services import BackgroundStarter
     from perftrail.measure.subjects import PlannedInvocation, Ready
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Prepared, Stage
     from perftrail.model.measurement import DrawnEnvironment, Outcome, Phase
-    from perftrail.model.process import Ended, LockCounts, Ran
+    from perftrail.model.process import Ended, LockCounts
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Starter
-    from perftrail.process.launcher import Launcher
+    from perftrail.process.tree_usage import Usage
 
 
-def process_metrics(ran: Ran) -> dict[str, float]:
-    """Return the metrics of a process: seconds, bytes, counts."""
+def process_metrics(ran: Ran, of_services: Usage | None = None) -> dict[str, float]:
+    """Return the metrics of a process: seconds, bytes, counts; those of services instead, where they are measured."""
+    if of_services is not None:
+        return {
+            "wall": ran.wall_seconds,
+            "cpu": of_services.cpu_seconds,
+            "peak_memory_tree": float(of_services.peak_bytes),
+        }
     values = {
         "wall": ran.wall_seconds,
         "cpu": ran.cpu_seconds,
@@ -100,8 +114,10 @@ def lock_metrics(locks: LockCounts) -> dict[str, float]:
     return values
 
 
-def process_methods(ran: Ran) -> dict[str, str]:
+def process_methods(ran: Ran, of_services: Usage | None = None) -> dict[str, str]:
     """Return how the metrics of a process were measured, where several methods exist."""
+    if of_services is not None:
+        return {"cpu": of_services.cpu_method, "peak_memory_tree": of_services.peak_method}
     found = {"peak_memory": "rusage", "cpu": "rusage"}
     if ran.tree_memory is not None:
         found["peak_memory_tree"] = ran.tree_memory.method
@@ -260,6 +276,7 @@ class Invoker:
         observer: NoiseObserver,
         scratch: Path,
         logs: Path,
+        fixtures: Fixtures,
         paths: BuildPaths | None = None,
     ) -> None:
         self._study = study
@@ -269,6 +286,7 @@ class Invoker:
         self._scratch = scratch
         self._logs = logs
         self._paths = paths
+        self._fixtures = fixtures
         self._instructions = InstructionCounter(starter, scratch.with_name("counts"))
 
     def invoke(self, planned: PlannedInvocation) -> Outcome:
@@ -288,26 +306,46 @@ class Invoker:
         with self._paths.linked(planned.ready.prepared, drawn.path, placeholders) as linked:
             return self._invoke(planned, drawn, linked)
 
+    def end_fixtures(self) -> None:
+        """Clean up after all benchmarks and end their services; the next invocation starts them again."""
+        self._fixtures.close()
+
     def _invoke(
         self, planned: PlannedInvocation, drawn: DrawnEnvironment, linked: LinkedBuild | None
     ) -> Outcome:
         log = self._log(planned)
-        command = self._command(planned.ready, log, INHERITED, linked=linked)
-        command = replace(command, environment={**drawn.environment, **command.environment})
-        observed = self._observer.observe(lambda: self.starter.run(command))
-        ran = observed.ran
+        began, started = time.monotonic(), now()
         benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
         build = linked.placeholders["build"] if linked else planned.ready.prepared.built.directory
-        failure = _why_failed(ran, benchmark, log, command=command, build=build)
+        try:
+            with self._fixtures.around(planned.ready, log, drawn=drawn.environment) as fixture:
+                command = self._command(planned.ready, log, INHERITED, fixture=fixture, linked=linked)
+                command = replace(command, environment={**drawn.environment, **command.environment})
+                fixture.prepare(command)
+                with fixture.usage() as usage:
+                    observed = self._observer.observe(lambda: self.starter.run(command))
+                ran = observed.ran
+                failure = _why_failed(ran, benchmark, log, command=command, build=build)
+                fixture.conclude(command)
+        except FixtureFailed as failed:
+            return _failed_fixture(planned, failed, started=started, seconds=time.monotonic() - began)
         own_methods: dict[str, str] = {}
         read = failure or read_metrics(benchmark.metrics, _text(log), log=str(log), methods=own_methods)
         if isinstance(read, Failure):
             read = replace(read, message=linked.with_original_paths(read.message)) if linked else read
         else:
-            read = {**observed.values, **process_metrics(ran), **read}
-        methods = {**process_methods(ran), **observed.methods, **own_methods}
+            read = {**observed.values, **process_metrics(ran, usage), **read}
+        methods = {**process_methods(ran, usage), **observed.methods, **own_methods}
+        seconds = time.monotonic() - began if has_fixture(benchmark) else ran.tree_ended_at - ran.prepared_at
         return _outcome(
-            planned, ran, log, read, started=observed.started, methods=methods, noise=observed.flags
+            planned,
+            ran,
+            log,
+            read,
+            started=observed.started,
+            seconds=seconds,
+            methods=methods,
+            noise=observed.flags,
         )
 
     def _count(self, planned: PlannedInvocation) -> Outcome:
@@ -317,33 +355,58 @@ class Invoker:
         """
         planned = replace(planned, draw=replace(planned.draw, seed=0, layout=planned.ready.layout))
         log = self._log(planned)
-        started = now()
-        command = self._command(planned.ready, log, INHERITED_WHEN_COUNTED)
-        counted = self._instructions.count(command)
+        began, started = time.monotonic(), now()
         benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
         build = planned.ready.prepared.built.directory
-        failure = _why_failed(counted.ran, benchmark, log, command=command, build=build)
+        try:
+            with self._fixtures.around(planned.ready, log) as fixture:
+                command = self._command(planned.ready, log, INHERITED_WHEN_COUNTED, fixture=fixture)
+                fixture.prepare(command)
+                counted = self._instructions.count(command)
+                failure = _why_failed(counted.ran, benchmark, log, command=command, build=build)
+                fixture.conclude(command)
+        except FixtureFailed as failed:
+            return _failed_fixture(planned, failed, started=started, seconds=time.monotonic() - began)
         if failure is None and counted.instructions is None:
             why = f"{counted.method} counted no instructions"
             failure = Failure(stage="metric", message=why, log=str(log))
         values = {} if counted.instructions is None else {"instructions": counted.instructions}
         methods = {"instructions": counted.method}
-        return _outcome(planned, counted.ran, log, failure or values, started=started, methods=methods)
+        seconds = counted.ran.tree_ended_at - counted.ran.prepared_at
+        return _outcome(
+            planned, counted.ran, log, failure or values, started=started, seconds=seconds, methods=methods
+        )
 
     def observe(self, ready: Ready, name: str, change: Callable[[Command], Command]) -> UnrecordedRun:
         """Start a changed command once, outside any measurement; only its log is kept, under this name."""
         log = self._logs / "observed" / ready.runnable.key / f"{name}.out"
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = change(self._command(ready, log, INHERITED))
-        ran = self.starter.run(command)
+        began = time.monotonic()
         benchmark = self._study.benchmarks[ready.cell.benchmark]
-        failure = _why_failed(ran, benchmark, log, command=command, build=ready.prepared.built.directory)
+        try:
+            with self._fixtures.around(ready, log) as fixture:
+                command = change(self._command(ready, log, INHERITED, fixture=fixture))
+                fixture.prepare(command)
+                ran = self.starter.run(command)
+                build = ready.prepared.built.directory
+                failure = _why_failed(ran, benchmark, log, command=command, build=build)
+                fixture.conclude(command)
+        except FixtureFailed as failed:
+            failure = Failure(stage="fixture", message=str(failed), log=failed.log)
+            ended = NotStarted(errno=0, message=str(failed), stage="fixture")
+            return UnrecordedRun(ran=Ran.uncounted(ended, began=began, now=time.monotonic()), result=failure)
         read = {} if failure else read_metrics(benchmark.metrics, _text(log), log=str(log))
         values = read if isinstance(read, Failure) else {**process_metrics(ran), **read}
         return UnrecordedRun(ran=ran, result=failure or values)
 
     def _command(
-        self, ready: Ready, log: Path, inherited: tuple[str, ...], *, linked: LinkedBuild | None = None
+        self,
+        ready: Ready,
+        log: Path,
+        inherited: tuple[str, ...],
+        *,
+        fixture: InvocationFixture,
+        linked: LinkedBuild | None = None,
     ) -> Command:
         cell = ready.cell
         benchmark = self._study.benchmarks[cell.benchmark]
@@ -351,6 +414,7 @@ class Invoker:
             **(linked.placeholders if linked else self._builder.command_placeholders(ready.prepared)),
             "revision": cell.subject.revision.id,
             **{name: str(value) for name, value in cell.point.as_dict().items()},
+            **fixture.placeholders,
         }
         environment = {name: os.environ[name] for name in inherited if name in os.environ}
         environment |= {name: fill(text, values) for name, text in run_environment(self._study, cell).items()}
@@ -358,7 +422,7 @@ class Invoker:
         directory = str(_emptied(self._scratch))  # always the same path
         if benchmark.directory is not None:
             directory = str(Path(values["build"], benchmark.directory))
-        return Command(
+        command = Command(
             arguments=(
                 *(fill(word, values) for word in prefix),
                 *_words(command_line(self._study, cell), benchmark, values),
@@ -373,6 +437,7 @@ class Invoker:
             memory_limit_bytes=benchmark.memory_limit_bytes,
             lock_counter="preload" if "locks" in benchmark.counters else "off",
         )
+        return placed(command, benchmark.placement)
 
     def _log(self, planned: PlannedInvocation) -> Path:
         log = self._logs / f"{log_name(planned.key)}.out"
@@ -387,11 +452,11 @@ def _outcome(
     result: Failure | Mapping[str, float],
     *,
     started: str,
+    seconds: float,
     methods: Mapping[str, str],
     noise: tuple[str, ...] = (),
 ) -> Outcome:
-    """Return the outcome of an invocation: its values with their flags, or its failure."""
-    seconds = ran.tree_ended_at - ran.prepared_at
+    """Return the outcome of an invocation: its values with their flags, or its failure. `seconds` is its whole cost."""
     if isinstance(result, Failure):
         return FailedInvocation(
             key=planned.key, started=started, seconds=seconds, failure=result, draw=planned.draw
@@ -406,6 +471,16 @@ def _outcome(
         flags=(*_flags(ran), *noise),
         log=str(log) if log.exists() else "",
         draw=planned.draw,
+    )
+
+
+def _failed_fixture(
+    planned: PlannedInvocation, failed: FixtureFailed, *, started: str, seconds: float
+) -> FailedInvocation:
+    """Return the outcome of an invocation whose fixture failed."""
+    failure = Failure(stage="fixture", message=str(failed), log=failed.log)
+    return FailedInvocation(
+        key=planned.key, started=started, seconds=seconds, failure=failure, draw=planned.draw
     )
 
 
@@ -648,10 +723,14 @@ def open_invoker(
     measure = study.measure
     links = root / "paths"
     paths = BuildPaths(links) if measure.vary_path else None
+    remove_tree(root / FIXTURES)  # left over by a killed perftrail
     with (
         _cleared_at_the_end(paths),
-        Watch(own_processes=lambda: _own_processes(starter, isolation)) as watch,
         _measuring(root, links, starter, isolation) as started,
+        _open_fixtures(study, builder, started, isolation=isolation, root=root, logs=logs) as fixtures,
+        Watch(
+            own_processes=lambda: _own_processes(starter, isolation), own_cpu=fixtures.cpu_seconds
+        ) as watch,
     ):
         yield Invoker(
             study,
@@ -660,8 +739,41 @@ def open_invoker(
             observer=NoiseObserver(watch, measure.quiet, threshold=measure.quiet_threshold, on_wait=on_noise),
             scratch=root / "scratch",
             logs=logs,
+            fixtures=fixtures,
             paths=paths,
         )
+
+
+FIXTURES = "fixtures"
+"""Directory of the data of fixtures, below the directory of an invoker."""
+
+
+@contextmanager
+def _open_fixtures(
+    study: Study, builder: Builder, started: Starter, *, isolation: Sandboxes | None, root: Path, logs: Path
+) -> Iterator[Fixtures]:
+    """Yield the fixtures of a study's benchmarks; clean them up on exit."""
+
+    def open_starter(directory: str) -> AbstractContextManager[BackgroundStarter]:
+        return Launcher() if isolation is None else isolation.sandboxed("run", [directory])
+
+    fixtures = Fixtures(
+        study,
+        builder=builder,
+        starter=started,
+        open_starter=open_starter,
+        directory=root / FIXTURES,
+        logs=logs,
+        environment={name: os.environ[name] for name in INHERITED if name in os.environ},
+        has_network=isolation is None or study.sandbox.has_network("run"),
+    )
+    try:
+        yield fixtures
+    except BaseException:
+        with suppress(FixtureFailed):  # the first error is reported
+            fixtures.close()
+        raise
+    fixtures.close()
 
 
 @contextmanager
@@ -684,7 +796,7 @@ def _measuring(
     """Yield the starter of measured processes, in one sandbox if the study uses one; `links` is readable there."""
     if isolation is None:
         return nullcontext(starter)
-    own = [root / "scratch", root / "counts"]
+    own = [root / "scratch", root / "counts", root / FIXTURES]
     for directory in (*own, links):
         directory.mkdir(exist_ok=True)
     return isolation.sandboxed("run", [str(directory) for directory in own], shown=[str(links)])

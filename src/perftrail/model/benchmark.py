@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from perftrail.model.field import AXIS, ENVIRONMENT, METRIC, Key
-from perftrail.model.metrics import COUNTED, MEASURED, Counter, MeasuredMetric, Metric
+from perftrail.model.metrics import COUNTED, MEASURED, OF_THE_COMMAND, Counter, MeasuredMetric, Metric
+from perftrail.model.service import CPUS, NICE, NUMA, Placement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -135,6 +136,48 @@ class Benchmark:
     give_up: Annotated[
         bool, Key("true: after a point fails on time or memory, larger values of that axis are skipped.")
     ] = False
+    services: Annotated[
+        tuple[str, ...],
+        Key(
+            "Services that run during the invocations, in the order of their start: names of [service.NAME]."
+        ),
+    ] = ()
+    setup: Annotated[
+        tuple[str, ...],
+        Key(
+            "Shell lines (sh -eu) that run once for each build, before its first invocation, with its services up; "
+            "once for each value of a {parameter} that they use. Not measured."
+        ),
+    ] = ()
+    prepare: Annotated[
+        tuple[str, ...],
+        Key("Shell lines that run before each invocation, in the command's directory. Not measured."),
+    ] = ()
+    conclude: Annotated[
+        tuple[str, ...], Key("Shell lines that run after each invocation. Not measured.")
+    ] = ()
+    cleanup: Annotated[
+        tuple[str, ...],
+        Key(
+            "Shell lines that run once after setup, when perftrail ends, also after failures and interrupts."
+        ),
+    ] = ()
+    measure: Annotated[
+        Literal["command", "server"],
+        Key(
+            "Whose CPU time and memory are measured: those of the command, or those of the services during the "
+            "command. wall is always the command's time."
+        ),
+    ] = "command"
+    drop_caches: Annotated[
+        bool,
+        Key(
+            "true: write changed files to disk and drop the kernel's caches before each invocation; needs root."
+        ),
+    ] = False
+    cpus: Annotated[tuple[int, ...] | None, CPUS] = None
+    nice: Annotated[int | None, NICE] = None
+    numa: Annotated[tuple[int, ...] | None, NUMA] = None
     counters: Annotated[
         tuple[Counter, ...],
         Key(
@@ -158,7 +201,14 @@ class Benchmark:
         """Metrics of this benchmark that need no declaration."""
         if "instructions" in self.counters:
             return COUNTED["instructions"]
+        if self.measure == "server":
+            return {name: metric for name, metric in MEASURED.items() if name not in OF_THE_COMMAND}
         return {**MEASURED, **(COUNTED["locks"] if "locks" in self.counters else {})}
+
+    @property
+    def placement(self) -> Placement:
+        """Where its command runs."""
+        return Placement(cpus=self.cpus, nice=self.nice, numa=self.numa)
 
     @property
     def leading(self) -> tuple[str, ...]:

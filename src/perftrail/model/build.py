@@ -14,11 +14,23 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
 
 Stage = Literal[
-    "checkout", "build", "link", "relink", "start", "crash", "timeout", "memory", "metric", "skipped"
+    "checkout",
+    "build",
+    "link",
+    "relink",
+    "fixture",
+    "start",
+    "crash",
+    "timeout",
+    "memory",
+    "metric",
+    "skipped",
 ]
 """Stage at which a build or run can fail; ``link`` is a benchmark build against the subject.
 
 ``relink``: linking in another order failed; the build as its recipe links it is usable.
+
+``fixture``: a service, or a line around the invocations, failed.
 
 ``skipped`` is not a failure of the program: the study excludes the revision from building.
 """

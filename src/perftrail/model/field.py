@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Form = Literal["plain", "duration", "fraction", "size", "invocations", "quiet", "texts"]
+Form = Literal["plain", "duration", "fraction", "size", "invocations", "quiet", "texts", "numbers"]
 """Notation of a value: as its type, or as text, for example ``10min``, ``5%``, ``2GiB``, ``5..30``, ``wait 60s``.
-``texts`` also accepts one text for a list.
+``texts`` also accepts one text for a list; ``numbers`` is a list of numbers and ranges, for example ``0,2-3``.
 """
 
 NAME = r"^[A-Za-z0-9_](?:[A-Za-z0-9_+-]|\.(?!\.))*$"

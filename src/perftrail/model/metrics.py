@@ -124,6 +124,16 @@ MEASURED: Mapping[str, MeasuredMetric] = {
     "cpu_frequency": MeasuredMetric(unit="Hz", meaning="highest frequency of a CPU", better="higher"),
     "cpu_temperature": MeasuredMetric(unit="°C", meaning="highest temperature of a sensor"),
 }
+
+OF_THE_COMMAND = (
+    "user",
+    "system",
+    "peak_memory",
+    "voluntary_switches",
+    "involuntary_switches",
+    "page_faults",
+)
+"""Metrics that are not measured if a benchmark measures its services instead of its command."""
 """Metrics of every benchmark that need no declaration, unless it counts instructions."""
 
 COUNTED: Mapping[Counter, Mapping[str, MeasuredMetric]] = {

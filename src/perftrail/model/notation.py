@@ -21,6 +21,9 @@ SIZE = r"^\s*[0-9]+(?:\.[0-9]+)?\s*(?:B|[kKMGT]B|[KMGT]iB)\s*$"
 FRACTION = r"^\s*[0-9]+(?:\.[0-9]+)?\s*%\s*$"
 """Pattern of a fraction in percent; also in the JSON Schema."""
 
+NUMBERS = r"^\s*[0-9]{1,5}(?:-[0-9]{1,5})?(?:\s*,\s*[0-9]{1,5}(?:-[0-9]{1,5})?)*\s*$"
+"""Pattern of a list of numbers and ranges; also in the JSON Schema."""
+
 _MILLISECONDS = {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES_OF: Mapping[str, int] = {
     "B": 1,
@@ -41,6 +44,23 @@ def parse_duration(text: str) -> float:
     if len(text) > _LONGEST_NOTATION or re.fullmatch(DURATION, text) is None:
         raise ValueError('is not a duration; write seconds, or "500ms", "60s", "10min", "1h30min"')
     return sum(float(number) * _MILLISECONDS[unit] for number, unit in _PART.findall(text)) / 1000
+
+
+def parse_numbers(text: str) -> tuple[int, ...]:
+    """Parse a list of numbers and ranges, each number once. Raises `ValueError` with the valid notation.
+
+    >>> parse_numbers("0,2-4,3")
+    (0, 2, 3, 4)
+    """
+    if re.fullmatch(NUMBERS, text) is None:
+        raise ValueError('is not a list of numbers; write numbers and ranges, for example "0,2-3"')
+    numbers: dict[int, None] = {}
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if last and int(last) < int(first):
+            raise ValueError(f"has a range that ends before it begins: {part.strip()}")
+        numbers.update(dict.fromkeys(range(int(first), int(last or first) + 1)))
+    return tuple(numbers)
 
 
 def format_duration(seconds: float) -> str:

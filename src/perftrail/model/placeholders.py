@@ -29,9 +29,15 @@ OUT = "out"
 LAYOUT = "layout"
 """Seed of a link order, from 1: only in lines that relink."""
 
+DATA = "data"
+"""Directory of a service's data, or of a benchmark's: kept over the invocations of a build."""
+
+PORT = "port"
+"""Free TCP port that perftrail chose for a service."""
+
 _SOURCE = "source."
 
-_TOKEN = re.compile(r"\{((?:source\.)?[A-Za-z_][A-Za-z0-9_-]*)\}|(\$\{)|(\{\{)|(\}\})|(\})")
+_TOKEN = re.compile(r"\{((?:source\.|data\.|port\.)?[A-Za-z_][A-Za-z0-9_-]*)\}|(\$\{)|(\{\{)|(\}\})|(\})")
 _STUDY_FILE = re.compile(r"\{study\}/+([^\s'\"<>|;&()]+)")
 
 

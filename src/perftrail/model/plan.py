@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import Recipe, Repairs, content_key
+from perftrail.model.fixture import fixture_texts
 from perftrail.model.placeholders import LAYOUT, fill_some, insert_texts, names, sources_named
 from perftrail.model.subject import Revision, Subject
 
@@ -100,10 +101,10 @@ def named_sources(recipe: Recipe) -> tuple[str, ...]:
 
 def command_line(study: Study, cell: Cell) -> str:
     """Return the command of a cell's benchmark with the variant's parts; other placeholders stay."""
-    return _with_parts(study, cell, study.benchmarks[cell.benchmark].command)
+    return with_parts(study, cell, study.benchmarks[cell.benchmark].command)
 
 
-def _with_parts(study: Study, cell: Cell, text: str) -> str:
+def with_parts(study: Study, cell: Cell, text: str) -> str:
     """Insert a variant's parts unchanged, so that their placeholders stay open."""
     return insert_texts(text, study.variants[cell.subject.variant].run.parts)
 
@@ -117,7 +118,13 @@ def texts_with_files(study: Study, cell: Cell) -> tuple[str, ...]:
     """Return every text of a study that may mention a cell's files."""
     benchmark = study.benchmarks[cell.benchmark]
     prefix = study.variants[cell.subject.variant].run.prefix
-    return (command_line(study, cell), benchmark.stdin or "", *prefix, *run_environment(study, cell).values())
+    return (
+        command_line(study, cell),
+        benchmark.stdin or "",
+        *prefix,
+        *run_environment(study, cell).values(),
+        *(with_parts(study, cell, text) for text in fixture_texts(study, benchmark)),
+    )
 
 
 def same_everywhere(study: Study, benchmark: str, variant: str) -> str:
@@ -177,5 +184,5 @@ def benchmark_steps(study: Study, cell: Cell, *, layout: int = 0) -> tuple[str, 
     if layout:
         filled[LAYOUT] = str(layout)
         steps = (*steps, *benchmark.relink)
-    lines = (_with_parts(study, cell, step) for step in steps)
+    lines = (with_parts(study, cell, step) for step in steps)
     return tuple(fill_some(step, filled, shlex.quote) for step in lines)

@@ -26,9 +26,9 @@ class Command:
     `orphans` decides about descendants that outlive the process: ``kill`` them, or ``wait`` for them (until the
     timeout). `tree_memory` chooses how the tree's memory is measured: ``auto`` uses a cgroup if possible and
     samples otherwise, ``sampled`` always samples, ``off`` does neither. `process_limit` applies to the tree, if
-    a cgroup can enforce it. `cpus` binds the process to these CPUs. `limits` are soft and hard limits; None is
-    unlimited. `lock_counter` counts pthread locks with an object that is preloaded into every dynamic glibc
-    program.
+    a cgroup can enforce it. `cpus` binds the process to these CPUs, and `numa` its memory to these NUMA nodes.
+    `limits` are soft and hard limits; None is unlimited. `lock_counter` counts pthread locks with an object that
+    is preloaded into every dynamic glibc program.
     """
 
     arguments: tuple[str, ...]
@@ -42,6 +42,8 @@ class Command:
     memory_limit_bytes: int | None = None
     process_limit: int | None = None
     cpus: tuple[int, ...] | None = None
+    nice: int | None = None
+    numa: tuple[int, ...] | None = None
     aslr: bool = True
     orphans: Literal["wait", "kill"] = "kill"
     tree_memory: Literal["auto", "sampled", "off"] = "auto"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import ContentKeys
+from perftrail.model.fixture import fixture_content
 from perftrail.model.plan import command_line, run_environment, texts_with_files
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class RunnableKeys:
         mentioned = " ".join(texts_with_files(study, cell))
         self._build = benchmark.directory is not None or "{build}" in mentioned
         self._revision = "{revision}" in mentioned
+        fixture = fixture_content(study, benchmark)
         self._shared = ContentKeys(
             command_line(study, cell),
             benchmark.shell,
@@ -51,6 +53,8 @@ class RunnableKeys:
             *([["directory", benchmark.directory]] if benchmark.directory is not None else []),
             # Absent without other sources, so that samples of studies with one source keep their keys.
             *([dict(other_contents)] if other_contents else []),
+            # Absent without a fixture, so that samples of studies without one keep their keys.
+            *([fixture, dict(study.variants[cell.subject.variant].run.parts)] if fixture else []),
             # Samples from a sandbox are not pooled with others.
             *(study.sandbox.visible_settings("run") if study.sandbox.always else []),
         )

@@ -19,6 +19,7 @@ from perftrail.model.measurement import Quiet
 from perftrail.model.metrics import Derived
 from perftrail.model.recipe import PLAIN, Build, Variant
 from perftrail.model.sandbox import Sandbox
+from perftrail.model.service import Service
 from perftrail.model.source import MAIN, Source
 
 # cattrs and the schema read the annotations at run time, so these imports must not be in TYPE_CHECKING.
@@ -285,6 +286,7 @@ class Study:
     watch: WatchPolicy = field(default_factory=WatchPolicy)
     sources: Mapping[str, Source] = field(default_factory=dict)
     along: str = MAIN
+    services: Mapping[str, Service] = field(default_factory=dict)
 
     @property
     def every_source(self) -> Mapping[str, Source]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.model.fixture import services_of
 from perftrail.model.wording import counted, duration, escaped, listed, quantity
 from perftrail.present.failures import failure_group_lines, remedy_lines, skipped_words
 from perftrail.present.shared_sentences import shell_words
@@ -55,6 +56,7 @@ def print_plan(
         ("builds", f"{plan.subjects}: {plan.built} done, {plan.failed} failed, {builds_left} left"),
         *(("skipped", skipped_words(each)) for each in plan.skipped_revisions),
         *(("benchmark", _benchmark(name, benchmark)) for name, benchmark in study.benchmarks.items()),
+        *(("fixture", text) for name in study.benchmarks if (text := _fixture(study, name))),
         ("points", f"{plan.cells}"),
         ("invocations", f"{_counts(plan.invocations)}, {plan.stored} stored, {_counts(plan.left)} left"),
         ("time left", _time_left(plan)),
@@ -188,6 +190,32 @@ def _variant(name: str, variant: Variant) -> str:
 def _benchmark(name: str, benchmark: Benchmark) -> str:
     axes = "; ".join(f"{axis} {', '.join(map(str, values))}" for axis, values in benchmark.parameters.items())
     return f"{name}: {axes}" if axes else name
+
+
+def _fixture(study: Study, name: str) -> str:
+    """Return what surrounds the invocations of a benchmark; empty for nothing."""
+    benchmark = study.benchmarks[name]
+    services = [
+        f"{service}{' (restarted for each invocation)' * (each.restart == 'each')}"
+        for service, each in services_of(study, benchmark).items()
+    ]
+    lines = {
+        "setup": benchmark.setup,
+        "prepare": benchmark.prepare,
+        "conclude": benchmark.conclude,
+        "cleanup": benchmark.cleanup,
+    }
+    placement = benchmark.placement
+    parts = [
+        *([f"services {listed(services, 'and')}"] if services else []),
+        *(["CPU time and memory of the services"] if benchmark.measure == "server" else []),
+        *(f"{key}: {counted(len(each), 'line')}" for key, each in lines.items() if each),
+        *(["caches dropped"] if benchmark.drop_caches else []),
+        *([f"CPUs {', '.join(map(str, placement.cpus))}"] if placement.cpus else []),
+        *([f"niceness {placement.nice}"] if placement.nice is not None else []),
+        *([f"NUMA nodes {', '.join(map(str, placement.numa))}"] if placement.numa else []),
+    ]
+    return f"{name}: {'; '.join(parts)}" if parts else ""
 
 
 def _counts(span: Span) -> str:

@@ -24,7 +24,15 @@ from typing import IO, TYPE_CHECKING, Self
 
 from perftrail.errors import LauncherError
 from perftrail.process.lock_counts import lock_file
-from perftrail.process.protocol import CANCEL, Capabilities, job_line, read_answer, read_hello, read_result
+from perftrail.process.protocol import (
+    CANCEL,
+    SIGNAL,
+    Capabilities,
+    job_line,
+    read_answer,
+    read_hello,
+    read_result,
+)
 from perftrail.process.sandboxed_launcher import LauncherResources, launcher_killed
 
 if TYPE_CHECKING:
@@ -130,6 +138,9 @@ class Launcher:
 
         Raises `LauncherError` if it is missing, cannot run or has another version.
         """
+        server = self._server
+        if server is not None:  # without the lock, which another thread has while its command runs
+            return server.capabilities
         with self._lock:
             if self._server is None:
                 self._server = _Server(self._path or launcher_path(), self._sandbox)
@@ -183,6 +194,12 @@ class Launcher:
         server = self._server
         if server is not None:
             server.send(CANCEL)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the program of another thread's `run`; without one, do nothing."""
+        server = self._server
+        if server is not None:
+            server.send(SIGNAL % number)
 
     def close(self) -> None:
         """Kill the running command of any thread, and wait until it and the launcher have ended.

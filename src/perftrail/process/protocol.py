@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PROTOCOL = 1
 CANCEL = b"cancel\n"
+SIGNAL = b"signal=%d\n"
 NANOSECONDS = 1_000_000_000
 
 CgroupVersion = Literal["cgroup1", "cgroup2"]
@@ -90,6 +91,10 @@ def _fields(command: Command, id: str) -> Iterator[tuple[str, str]]:
         yield "process_limit", str(command.process_limit)
     if command.cpus is not None:
         yield "cpus", ",".join(str(cpu) for cpu in command.cpus)
+    if command.nice is not None:
+        yield "nice", str(command.nice)
+    if command.numa is not None:
+        yield "numa", ",".join(str(node) for node in command.numa)
     yield "aslr", "on" if command.aslr else "off"
     yield "orphans", command.orphans
     yield "tree_memory", command.tree_memory

@@ -203,6 +203,7 @@ def _study(document: Document, file: Path) -> Study:
             for name, source in document.sources.items()
         },
         along=document.study.along,
+        services=document.service,
     )
 
 

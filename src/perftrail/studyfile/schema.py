@@ -11,7 +11,7 @@ from perftrail.model.benchmark import Value
 from perftrail.model.field import LONGEST_NAME, Key
 from perftrail.model.measurement import Quiet
 from perftrail.model.metrics import COUNTED, MEASURED, OWN_METRICS, Metric
-from perftrail.model.notation import DURATION, FRACTION, SIZE
+from perftrail.model.notation import DURATION, FRACTION, NUMBERS, SIZE
 from perftrail.model.study import Invocations
 from perftrail.studyfile.structure import Document, FileKey, Hint, keys_of
 
@@ -132,6 +132,10 @@ def _texts(_: Key) -> list[Schema]:
     return [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
 
 
+def _numbers(_: Key) -> list[Schema]:
+    return [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": NUMBERS}]
+
+
 _FORMS = {
     "duration": _duration,
     "fraction": _fraction,
@@ -139,6 +143,7 @@ _FORMS = {
     "invocations": _invocations,
     "quiet": _quiet,
     "texts": _texts,
+    "numbers": _numbers,
 }
 
 
@@ -154,11 +159,15 @@ _PLACEHOLDERS = """## Placeholders
 | `{source.NAME}` | the tree of the source `[sources.NAME]` | everywhere, and at the beginning of `outputs` |
 | `{out}` | the directory for the files of a benchmark's `build` | `[benchmark.NAME]`, `variants.NAME.run` |
 | `{PARAMETER}` | its value at the point | `[benchmark.NAME]`; `variants.NAME.run` if every benchmark has it |
-| `{PART}` | the text of the variant's `run.parts.PART` | a benchmark's `command`, `build` and `relink` |
+| `{PART}` | the text of the variant's `run.parts.PART` | a benchmark's `command` and shell lines, and services |
+| `{port}` | the free TCP port of a service: its own, or of the benchmark's only service | services and benchmarks |
+| `{data}` | the directory of its data, likewise; without a service, for files of `setup` | services and benchmarks |
+| `{port.NAME}`, `{data.NAME}` | the port and the data of `[service.NAME]` | services and benchmarks |
 | `{layout}` | the seed of a link order: 1, 2, … | `relink` |
 
 Everywhere means: `steps`, `relink` and `env` of `[build]`, `[[build.when]]` and `variants.NAME.build`; `command`,
-`build`, `relink`, `env` and `stdin` of a benchmark; `prefix`, `env` and `parts` of `variants.NAME.run`.
+`build`, `relink`, `env`, `stdin`, `setup`, `prepare`, `conclude` and `cleanup` of a benchmark; the texts of a service;
+`prefix`, `env` and `parts` of `variants.NAME.run`.
 
 Write `{{NAME}}` for a literal `{NAME}`. `${NAME}` belongs to the shell. Other braces stay unchanged, for example in
 awk. In shell lines, perftrail quotes the values.
@@ -189,6 +198,7 @@ _WRITTEN_FORMS = {
     "invocations": 'a number, or text as `"5..30"`',
     "quiet": '`"flag"`, `"refuse"`, or `"wait 60s"`',
     "texts": "text, or list of text",
+    "numbers": 'a number, or text as `"0,2-3"`',
 }
 
 

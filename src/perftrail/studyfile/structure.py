@@ -38,9 +38,10 @@ from perftrail.model.benchmark import Benchmark, Value
 from perftrail.model.field import AXIS, LONGEST_NAME, METRIC, NAME, NAME_RULES, Key
 from perftrail.model.measurement import Quiet
 from perftrail.model.metrics import Derived
-from perftrail.model.notation import parse_duration, parse_fraction, parse_size
+from perftrail.model.notation import parse_duration, parse_fraction, parse_numbers, parse_size
 from perftrail.model.recipe import Build, Variant
 from perftrail.model.sandbox import Sandbox
+from perftrail.model.service import Service
 from perftrail.model.source import MAIN, Source
 from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy, WatchPolicy
 from perftrail.model.wording import listed, nearest, quoted, suggestion
@@ -299,6 +300,17 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(text(each) for each in value)
 
 
+def _numbers(value: object) -> tuple[int, ...]:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return (whole(value),)
+    if not isinstance(value, str):
+        raise InvalidValue(f'expected numbers as text, for example "0,2-3", not {described(value)}')
+    try:
+        return parse_numbers(value)
+    except ValueError as error:
+        raise InvalidValue(f"{quoted(value)} {error}") from error
+
+
 QUIET_CHOICES = ("flag", "refuse", "wait 60s")
 
 _FORMS: Mapping[str, Reader] = {
@@ -308,6 +320,7 @@ _FORMS: Mapping[str, Reader] = {
     "invocations": _invocations,
     "quiet": _quiet,
     "texts": _texts,
+    "numbers": _numbers,
 }
 
 
@@ -342,6 +355,10 @@ class Document:
     benchmark: Annotated[
         Mapping[str, Benchmark],
         Key("Commands to run, with their parameters and metrics; a study of samples has none.", names=NAME),
+    ] = field(default_factory=dict)
+    service: Annotated[
+        Mapping[str, Service],
+        Key("Servers that run while a benchmark's command is measured.", names=AXIS),
     ] = field(default_factory=dict)
     derived: Annotated[
         Mapping[str, Derived], Key("Metrics computed from others of one benchmark.", names=METRIC)
@@ -424,7 +441,7 @@ def _hook(read: Reader) -> Hook:
 
 def _reader(kind: Hint, key: Key, converter: Converter) -> Reader:
     """Return the reader of a type of the model; the study file has no others."""
-    if kind in _PLAIN or key.form == "texts":
+    if kind in _PLAIN or key.form in ("texts", "numbers"):
         return reader_with_bounds(key, _PLAIN.get(kind, text))
     origin: object = get_origin(kind)
     parts = get_args(kind)

@@ -21,6 +21,7 @@ from perftrail.builds.relinking import missing_linker
 from perftrail.errors import UsageError
 from perftrail.measure.events import HistoryRead, Skipped
 from perftrail.measure.failure_groups import FailureGroupJson, group_failures, study_line, without_details
+from perftrail.measure.fixtures import machine_warnings
 from perftrail.measure.invocation_runner import RunnableOutcomes
 from perftrail.measure.remedies import remedies
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
@@ -308,6 +309,8 @@ def _warnings(study: Study) -> Iterator[Mistake]:
             yield mistake(study.file, ("benchmark", name, "command"), every[0])
         if warning := _program_warning(study, name) or _outputs_warning(study, name):
             yield mistake(study.file, ("benchmark", name, "command"), warning)
+        for own_key, reason in machine_warnings(study, study.benchmarks[name]).items():
+            yield mistake(study.file, ("benchmark", name, own_key), reason)
         for metric, measured in study.benchmarks[name].metrics.items():
             if likely := likely_unit(measured.unit):
                 yield mistake(

@@ -182,6 +182,39 @@ def test_another_thread_can_cancel(launcher: Launcher, trial: Trial) -> None:
     assert launcher.run(trial.command("/bin/true")).ended == Exited(code=0)
 
 
+def test_another_thread_can_send_a_signal(launcher: Launcher, trial: Trial) -> None:
+    results: list[Ran] = []
+    ready = trial.directory / "ready"
+    script = "trap 'exit 7' USR1; echo > ready; while :; do sleep 0.05; done"
+    command = trial.shell(script, environment={"PATH": "/usr/bin:/bin"})
+    thread = threading.Thread(target=lambda: results.append(launcher.run(command)))
+    launcher.start()
+    thread.start()
+    assert eventually(ready.exists)
+    launcher.signal(signal.SIGUSR1)
+    thread.join(30)
+    assert [ran.ended for ran in results] == [Exited(code=7)]
+    launcher.signal(signal.SIGKILL)  # nothing runs
+    assert launcher.run(trial.command("/bin/true")).ended == Exited(code=0)
+
+
+def test_a_process_has_the_niceness_and_the_memory_nodes_asked_for(launcher: Launcher, trial: Trial) -> None:
+    output = trial.directory / "place"
+    environment = {"PATH": "/usr/bin:/bin"}
+    launcher.run(trial.shell("nice", stdout=str(output), nice=7, environment=environment))
+    assert output.read_text() == "7\n"
+    bound = launcher.run(
+        trial.shell("cat /proc/self/numa_maps", stdout=str(output), numa=(0,), environment=environment)
+    )
+    if isinstance(bound.ended, NotStarted):
+        assert bound.ended.stage == "numa"
+        pytest.skip("this system does not allow memory policies")
+    assert " bind:0 " in output.read_text()
+    missing = launcher.run(trial.command("/bin/true", numa=(1023,))).ended
+    assert isinstance(missing, NotStarted)
+    assert missing.stage == "numa"
+
+
 def test_limits_of_the_kernel_are_set(launcher: Launcher, trial: Trial) -> None:
     output = trial.directory / "limits"
     command = trial.shell("ulimit -n; ulimit -c", stdout=str(output), limits={"nofile": 77, "core": 0})

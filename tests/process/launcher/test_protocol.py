@@ -99,6 +99,10 @@ def test_a_nul_in_an_argument_is_refused_before_anything_runs(launcher: Launcher
         (b"id=1\targ=x\tcpus=3-1", "cpus: must be none or a list such as 0,2,4-7"),
         (b"id=1\targ=x\tcpus=", "cpus: must be none or a list such as 0,2,4-7"),
         (b"id=1\targ=x\tcpus=0-99999", "cpus: must be none or a list such as 0,2,4-7"),
+        (b"id=1\targ=x\tnuma=0-5000", "numa: must be a list such as 0,2-3"),
+        (b"id=1\targ=x\tnice=20", "nice: must be a number from -20 to 19"),
+        (b"id=1\targ=x\tnice=-21", "nice: must be a number from -20 to 19"),
+        (b"id=1\targ=x\tnice=-", "nice: must be a number from -20 to 19"),
         (b"id=1\targ=x\taslr=maybe", "aslr: must be on or off"),
         (b"id=1\targ=x\torphans=adopt", "orphans: must be wait or kill"),
         (b"id=1\targ=x\tmemory_limit=1000", "memory_limit: must be at least 1048576 bytes"),
@@ -143,8 +147,8 @@ def test_a_first_line_with_long_paths_of_escaped_bytes_is_whole(launcher_file: P
 
 
 KEYS = (
-    "id= arg= env= cwd= stdin= stdout= stderr= output_cap= timeout_ns= cpus= aslr= memory_limit= rlimit= "
-    "orphans= tree_memory= counters= program="
+    "id= arg= env= cwd= stdin= stdout= stderr= output_cap= timeout_ns= cpus= nice= numa= aslr= memory_limit= "
+    "rlimit= orphans= tree_memory= counters= program="
 )
 VALUES = (
     "= % %4 %41 %00 cancel none on off wait kill auto 0 1 7- -1 , 4194304 nofile: "
@@ -205,6 +209,8 @@ def test_a_job_line_contains_every_choice() -> None:
         timeout_seconds=1.5,
         memory_limit_bytes=1 << 20,
         cpus=(0, 3),
+        nice=-5,
+        numa=(0, 1),
         aslr=False,
         orphans="wait",
         tree_memory="sampled",
@@ -212,7 +218,7 @@ def test_a_job_line_contains_every_choice() -> None:
     )
     assert job_line(command, id="7").decode().rstrip("\n").split("\t") == [
         "id=7", "arg=a b", "arg=c%09d", "env=X=1%252", "cwd=/work", "stdout=/o", "output_cap=10",
-        "timeout_ns=1500000000", "memory_limit=1048576", "cpus=0,3", "aslr=off", "orphans=wait",
+        "timeout_ns=1500000000", "memory_limit=1048576", "cpus=0,3", "nice=-5", "numa=0,1", "aslr=off", "orphans=wait",
         "tree_memory=sampled", "rlimit=nofile:5", "rlimit=core:unlimited",
     ]  # fmt: skip
 

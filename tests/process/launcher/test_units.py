@@ -429,7 +429,7 @@ def test_a_file_is_read_up_to_the_size_and_never_by_part_of_its_path(
 
 
 def test_no_request_begins_within_a_line_that_is_too_long(build_unit: BuildUnit, tmp_path: Path) -> None:
-    program = build_unit("skipped_line", "input", "region")
+    program = build_unit("skipped_line", "input", "region", "text")
     # The launcher reads while less than 16 MiB wait: so the line is cut off exactly there.
     long = b"x" * (16 << 20)
     sent = b"cancel\nid=1\n" + long + b"cancel\nid=2\ncancel\n"

@@ -22,7 +22,7 @@ from perftrail.cli.json_output import print_json
 from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
 from perftrail.measure.trial import SHELL, CommandLine, scan, trial_entries, values_of
-from perftrail.model.notation import parse_duration, parse_size
+from perftrail.model.notation import parse_duration, parse_numbers, parse_size
 from perftrail.model.sandbox import Sandbox
 from perftrail.model.trial import (
     BUDGET_SECONDS,
@@ -476,15 +476,13 @@ def _size(text: str | None) -> int | None:
 def _cpus(text: str | None) -> tuple[int, ...] | None:
     if text is None or text == "none":
         return None
-    numbers: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise UsageError(f"--cpus {quoted(text)}: write numbers and ranges, for example 0,2-3")
-        numbers += range(int(first), int(last or first) + 1)
+    try:
+        numbers = parse_numbers(text)
+    except ValueError as error:
+        raise UsageError(f"--cpus {quoted(text)}: write numbers and ranges, for example 0,2-3") from error
     allowed = os.sched_getaffinity(0)
-    if not numbers or not allowed.issuperset(numbers):
+    if not allowed.issuperset(numbers):
         raise UsageError(
             f"--cpus {quoted(text)}: the available CPUs are {', '.join(map(str, sorted(allowed)))}"
         )
-    return tuple(dict.fromkeys(numbers))
+    return numbers

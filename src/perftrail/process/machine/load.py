@@ -116,7 +116,8 @@ class _LoadReading:
 class Watch:
     """Reads the machine's counters; a context manager that keeps their files open.
 
-    `own_processes` returns the ids of processes whose CPU time belongs to perftrail, for example the launcher.
+    `own_processes` returns the ids of processes whose CPU time belongs to perftrail, for example the launcher, and
+    `own_cpu` the CPU seconds of other such processes so far, for example services.
     """
 
     def __init__(
@@ -124,11 +125,13 @@ class Watch:
         root: str = "/",
         *,
         own_processes: Callable[[], Iterable[int]] = tuple,
+        own_cpu: Callable[[], float] = float,
         clocks: Clocks | None = None,
     ) -> None:
         self._root = Path(root)
         self._clocks = clocks or Clocks()
         self._own_processes = own_processes
+        self._own_cpu_seconds = own_cpu
         self._gauges = Gauges(self._root, self._clocks)
         self._invocations_cpu = 0.0
         self._readings: deque[_LoadReading] = deque()
@@ -221,7 +224,7 @@ class Watch:
         return latest
 
     def _own_cpu(self) -> float:
-        used = self._clocks.own_cpu()
+        used = self._clocks.own_cpu() + self._own_cpu_seconds()
         for pid in self._known_processes:
             with contextlib.suppress(OSError):  # it has ended; the next reading uses its successor
                 # The kernel's name for the CPU clock of another process: include/linux/posix-timers.h.

@@ -172,6 +172,10 @@ class CancellableStarter(Protocol):
         """Start the launcher, unless it runs, and return what it can do."""
         ...
 
+    def signal(self, number: int) -> None:
+        """Send a signal to the program that runs."""
+        ...
+
     def cancel(self) -> None:
         """Kill the running command, whose `run` then returns `Cancelled`."""
         ...
@@ -218,6 +222,18 @@ class SandboxedStarter:
             ran = replace(ran, ended=Signalled(signal=_KILLED))
         refused = (*ran.refused, *self._refused(limited, ran, disk_full=disk.exceeded))
         return replace(ran, refused=tuple(dict.fromkeys(refused)))
+
+    def start(self) -> Capabilities:
+        """Start the launcher, unless it runs, and return what it can do."""
+        return self._starter.start()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the program of another thread's `run`."""
+        self._starter.signal(number)
+
+    def cancel(self) -> None:
+        """Kill the command of another thread's `run` with all its descendants."""
+        self._starter.cancel()
 
     def _limited(self, command: Command) -> Command:
         memory = self._memory(command)

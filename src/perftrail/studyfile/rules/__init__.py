@@ -3,6 +3,7 @@
 - `source`: `[source]`, `[sources]` and skips.
 - `builds`: `[build]`, `[variants]`, overlays, patches and `[sandbox]`.
 - `benchmarks`: `[benchmark]` and its input files.
+- `fixtures`: lines around invocations, and `[service]`.
 - `metrics`: metrics, `[derived]`, `[find]` and `[claims]`.
 - `texts`: paths, ranges, patterns and placeholders; `[watch]` and studies of samples.
 """
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.studyfile.rules.benchmarks import check_benchmarks
 from perftrail.studyfile.rules.builds import check_builds, check_sandbox
+from perftrail.studyfile.rules.fixtures import check_fixtures
 from perftrail.studyfile.rules.metrics import check_claims, check_derived, check_find, check_metrics
 from perftrail.studyfile.rules.source import check_sources
 from perftrail.studyfile.rules.texts import check_samples, check_watch
@@ -33,6 +35,7 @@ def check(study: Study, problems: Problems, *, written_locations: Mapping[str, s
     if study.source.kind != "samples":
         check_builds(study, problems)
         check_benchmarks(study, problems)
+        check_fixtures(study, problems)
         check_metrics(study, problems)
         check_derived(study, problems)
         check_claims(study, problems)

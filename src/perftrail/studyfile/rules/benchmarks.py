@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.model.benchmark import MOST_POINTS
+from perftrail.model.fixture import fixture_placeholders
 from perftrail.model.placeholders import (
     COMMON_PLACEHOLDERS,
     LAYOUT,
@@ -224,7 +225,7 @@ def check_benchmarks(study: Study, problems: Problems) -> None:
 
 
 def _check_lines(study: Study, benchmark: Benchmark, path: KeyPath, problems: Problems) -> None:
-    known = (*benchmark.parameters, *always_known(study), OUT)
+    known = (*benchmark.parameters, *always_known(study), OUT, *fixture_placeholders(benchmark))
     in_parts = (*known, *every_part(study))
     parameters = (*path, "parameters")
     words = _words(benchmark, (*path, "command"), problems)

@@ -206,6 +206,7 @@ _TABLES_OF_RUNS = (
     "build",
     "variants",
     "benchmark",
+    "service",
     "derived",
     "claims",
     "measure",
