@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -261,10 +262,24 @@ def test_a_sandboxed_command_reaches_a_sandboxed_service_by_a_socket_in_its_data
 
 
 @needs_sandbox
-def test_a_port_of_a_service_needs_the_network_of_the_sandbox(tmp_path: Path, tree: Path) -> None:
-    file = write_served_study(tmp_path / "study", location=tree)
-    done = perftrail("run", file, "--sandbox", expect=2)
-    assert "service.db: the sandbox has no network, so no port of the service can be reached" in done.stderr
+@pytest.mark.parametrize("ready", ['line = "ready to answer"', 'port = "{port}"'])
+def test_a_sandboxed_command_reaches_the_port_of_a_sandboxed_service(
+    tmp_path: Path, tree: Path, ready: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as outside:
+        there = outside.getsockname()[1]
+        connect = f"socket.create_connection(('127.0.0.1', {there}), 3)"
+        file = write_served_study(
+            tmp_path / "study",
+            location=tree,
+            benchmark=f"""\
+prepare = ["! python3 -c \\"import socket; {connect}\\" 2> /dev/null"]
+""",
+        )
+        file.write_text(file.read_text().replace('line = "ready to answer"', ready))
+        perftrail("run", file, "--sandbox")
+    assert len(set(samples(file, "pid"))) == 1
+    assert len(samples(file, "cost")) == 2
 
 
 def test_workers_run_fixtures_too(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.build_log import Log
 from perftrail.builds.steps import ShellSteps
-from perftrail.errors import UsageError
 from perftrail.file_tree import remove_tree
 from perftrail.measure.services import (
     FixtureFailed,
@@ -112,16 +111,7 @@ def machine_warnings(study: Study, benchmark: Benchmark) -> Mapping[str, str]:
         except FixtureFailed as failed:
             key, _, reason = str(failed).partition(": ")
             found[key] = reason
-    names_of_ports = [name for name, each in services_of(study, benchmark).items() if uses_port(each)]
-    if names_of_ports and study.sandbox.always and not study.sandbox.has_network("run"):
-        found["services"] = NO_PORTS.format(names_of_ports[0])
     return found
-
-
-NO_PORTS = (
-    "service.{}: the sandbox has no network, so no port of the service can be reached; let it listen on a Unix "
-    'socket in {{data}}, or write network = "run" in [sandbox]'
-)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,6 +129,7 @@ class _Kept:
     created: set[str] = field(default_factory=set)
     is_set_up: bool = False
     is_begun: bool = False
+    network: int = 0
 
     def data(self, service: str = "") -> Path:
         """Return the directory of a service's data; without a service, that of the benchmark."""
@@ -149,8 +140,8 @@ class Fixtures:
     """The fixtures of a study's benchmarks on this machine. Call `close` at the end of the session.
 
     `starter` runs shell lines where benchmarks run; `open_starter` opens a starter for one service, which may write to
-    a directory. `directory` contains the data, `logs` the outputs. `has_network`: whether the command can reach a
-    service's port.
+    a directory. `directory` contains the data, `logs` the outputs. `network` returns a number of the network in which
+    commands run: services of another one cannot be reached.
     """
 
     def __init__(
@@ -163,7 +154,7 @@ class Fixtures:
         directory: Path,
         logs: Path,
         environment: Mapping[str, str],
-        has_network: bool = True,
+        network: Callable[[], int] = int,
     ) -> None:
         self._study = study
         self._builder = builder
@@ -172,7 +163,7 @@ class Fixtures:
         self._directory = directory
         self._logs = logs / "services"
         self._environment = environment
-        self._has_network = has_network
+        self._network = network
         self._kept: dict[tuple[object, ...], _Kept] = {}
         self._ended_cpu_seconds = 0.0
         self._number = 0
@@ -349,11 +340,12 @@ class Fixtures:
         """Start the services that do not run, in the order of the benchmark, each when those before it are ready."""
         benchmark = self._study.benchmarks[kept.cell.benchmark]
         services = services_of(self._study, benchmark)
+        if kept.network != self._network():
+            self._stop(kept, list(kept.services))
+            kept.network = self._network()
         missing = {name: service for name, service in services.items() if name not in kept.services}
         for name, service in missing.items():
             if uses_port(service):
-                if not self._has_network:
-                    raise UsageError(NO_PORTS.format(name))
                 kept.ports[name] = free_port()
         for name, service in missing.items():
             self._start_service(kept, name, service, drawn if service.restart == "each" else {})

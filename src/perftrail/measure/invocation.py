@@ -50,6 +50,7 @@ from perftrail.model.sandbox import with_refusals
 from perftrail.model.wording import nearest
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine.load import Watch
+from perftrail.process.sandbox.contained import SandboxedStarter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -753,9 +754,16 @@ def _open_fixtures(
     study: Study, builder: Builder, started: Starter, *, isolation: Sandboxes | None, root: Path, logs: Path
 ) -> Iterator[Fixtures]:
     """Yield the fixtures of a study's benchmarks; clean them up on exit."""
+    client = started if isinstance(started, SandboxedStarter) else None
 
     def open_starter(directory: str) -> AbstractContextManager[BackgroundStarter]:
-        return Launcher() if isolation is None else isolation.sandboxed("run", [directory])
+        if isolation is None:
+            return Launcher()
+        return isolation.sandboxed("run", [directory], beside=client)
+
+    def network() -> int:
+        """Return the number of the command's sandbox: another one has another network."""
+        return 0 if client is None else client.start().pid
 
     fixtures = Fixtures(
         study,
@@ -765,7 +773,7 @@ def _open_fixtures(
         directory=root / FIXTURES,
         logs=logs,
         environment={name: os.environ[name] for name in INHERITED if name in os.environ},
-        has_network=isolation is None or study.sandbox.has_network("run"),
+        network=network,
     )
     try:
         yield fixtures

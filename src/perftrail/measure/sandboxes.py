@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from perftrail.process.launcher import Launcher, launcher_path
 from perftrail.process.lock_counts import remove_left_over_lock_files
 from perftrail.process.sandbox import bubblewrap, find_program, sandbox_error
 from perftrail.process.sandbox.contained import SandboxedStarter
+from perftrail.process.sandbox.shared_network import SharedNetwork, network_of
 from perftrail.process.sandbox.view import (
     PrivateDirectories,
     View,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from perftrail.ports import Starter
     from perftrail.process.protocol import Capabilities
 
+
+NO_SHARED_NETWORK = SharedNetwork(prefix=(), descriptors=())
 
 MEMORY_SHARE = 0.8
 """The share of the machine's memory that a build or an invocation may use if the study sets no limit."""
@@ -87,21 +90,36 @@ class Sandboxes:
 
     @contextmanager
     def sandboxed(
-        self, phase: Phase, writable: Sequence[str], *, shown: Sequence[str] = ()
+        self,
+        phase: Phase,
+        writable: Sequence[str],
+        *,
+        shown: Sequence[str] = (),
+        beside: SandboxedStarter | None = None,
     ) -> Iterator[SandboxedStarter]:
         """Yield a starter in a sandbox in which these directories are writable. Raises `SandboxError`.
 
-        Directories in `shown` are readable there as well.
+        Directories in `shown` are readable there as well. With `beside`, it has the network of that starter's sandbox.
         """
         view = self.view(phase, writable, also=shown)
+        with ExitStack() as stack:
+            network = NO_SHARED_NETWORK
+            if beside is not None and not view.network:
+                view = replace(view, shares_network=True)
+                network = stack.enter_context(network_of(beside.start().pid))
+            yield stack.enter_context(self._started(phase, view, network))
+
+    @contextmanager
+    def _started(self, phase: Phase, view: View, network: SharedNetwork) -> Iterator[SandboxedStarter]:
         logs = self._results / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         with PrivateDirectories(self._sandbox_directory) as private:
             launcher_sandbox = LauncherSandbox(
-                prefix=bubblewrap(view, private),
+                prefix=(*network.prefix, *bubblewrap(view, private)),
                 outputs=str(logs),
                 exchange=str(private.exchange),
                 outside=self._outside,
+                inherited=network.descriptors,
             )
             with started_in_sandbox(Launcher(sandbox=launcher_sandbox)) as launcher:
                 self._launchers.append(launcher)

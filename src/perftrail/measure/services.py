@@ -94,7 +94,9 @@ class RunningService:
         self._run_line = run_line
         with ExitStack() as stack:
             self._starter = stack.enter_context(opened)
-            self.usage = TreeUsage(self._starter.start())
+            capabilities = self._starter.start()
+            self.usage = TreeUsage(capabilities)
+            self._process = capabilities.server_pid
             self._stack = stack.pop_all()
         self._ran: Ran | None = None
         self._error: PerftrailError | None = None
@@ -141,7 +143,7 @@ class RunningService:
                 reason = self._run_line(readiness.command)
                 pause = 5 * POLL_SECONDS
             else:
-                reason = _connection_failure(int(readiness.port))
+                reason = _connection_failure(int(readiness.port), self._process)
             if not reason:
                 self.check()
                 return
@@ -217,13 +219,36 @@ class _NewLines:
         return self._found
 
 
-def _connection_failure(port: int) -> str:
-    """Return why no connection to a port is possible; empty if one is."""
+def _connection_failure(port: int, process: int) -> str:
+    """Return why a port cannot be reached in the network of a process; empty if it can be."""
     try:
+        if _network_of(process) != _network_of(os.getpid()):
+            return "" if port in _listening_ports(process) else f"no process listens at port {port}"
         socket.create_connection((LOCAL_ADDRESS, port), timeout=1.0).close()
     except OSError as error:
         return f"port {port}: {os.strerror(error.errno).lower() if error.errno else error}"
     return ""
+
+
+def _network_of(process: int) -> str:
+    return os.readlink(f"/proc/{process}/ns/net")  # noqa: PTH115 - its target is not a path
+
+
+_LISTENING = "0A"
+
+
+def _listening_ports(process: int) -> set[int]:
+    """Return the TCP ports at which processes listen in the network of a process."""
+    found = set()
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(FileNotFoundError):  # a kernel without IPv6
+            rows = Path(f"/proc/{process}/net/{name}").read_text().splitlines()[1:]
+            found |= {
+                int(fields[1].rpartition(":")[2], 16)
+                for row in rows
+                if len(fields := row.split()) > 3 and fields[3] == _LISTENING
+            }
+    return found
 
 
 def free_port() -> int:

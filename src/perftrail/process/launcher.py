@@ -237,7 +237,9 @@ class _Server:
                 env={},  # it needs none, and its stack adds to the lower limit of peak memory
                 bufsize=0,
                 start_new_session=True,
-                pass_fds=() if self._resources is None else self._resources.descriptors,
+                pass_fds=()
+                if self._resources is None or sandbox is None
+                else (*self._resources.descriptors, *sandbox.inherited),
             )
         except OSError as error:
             self._stderr.close()

@@ -33,13 +33,14 @@ class LauncherSandbox:
     `prefix` starts a program as process 1 of a new namespace. Outputs go below `outputs`, which need not be
     visible inside. `exchange` is a directory with the same name inside, for files that a program writes for
     perftrail. `outside` are the capabilities of a launcher outside: the inner launcher's cgroups are created next to
-    its own.
+    its own. `inherited` are descriptors that `prefix` needs.
     """
 
     prefix: tuple[str, ...]
     outputs: str
     exchange: str
     outside: Capabilities
+    inherited: tuple[int, ...] = ()
 
 
 class LauncherResources:

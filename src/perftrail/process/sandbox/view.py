@@ -43,21 +43,24 @@ class View:
 
     They see the machine read-only, except hidden parts: homes, /run, /tmp, secrets, and `hidden`. Hidden parts can
     be shown again: `shown` is readable, `writable` is writable. All are absolute paths without links; of two paths,
-    the deeper one wins.
+    the deeper one wins. With `shares_network`, bubblewrap starts in the network of another sandbox.
     """
 
     writable: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     network: bool = False
+    shares_network: bool = False
 
     def arguments(self, private: PrivateDirectories) -> tuple[str, ...]:
         """Return bubblewrap's arguments for this view; later ones cover earlier ones."""
         return tuple(self._words(private))
 
     def _words(self, private: PrivateDirectories) -> Iterator[str]:
-        spaces = (*_NAMESPACES, *(() if self.network else ("net",)))
+        spaces = (*_NAMESPACES, *(() if self.network or self.shares_network else ("net",)))
         yield from (f"--unshare-{space}" for space in spaces)
+        if self.shares_network:  # where bubblewrap starts then, this user may have another number
+            yield from ("--uid", str(os.getuid()), "--gid", str(os.getgid()))
         # Process 1 is the launcher's guard: when it ends the kernel ends all others, and none of them can end it.
         yield from ("--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox")
         yield from ("--ro-bind", "/", "/", *_devices(private), "--proc", "/proc")
