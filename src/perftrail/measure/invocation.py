@@ -388,7 +388,8 @@ class Invoker:
             with self._fixtures.around(ready, log) as fixture:
                 command = change(self._command(ready, log, INHERITED, fixture=fixture))
                 fixture.prepare(command)
-                ran = self.starter.run(command)
+                with fixture.usage() as usage:
+                    ran = self.starter.run(command)
                 build = ready.prepared.built.directory
                 failure = _why_failed(ran, benchmark, log, command=command, build=build)
                 fixture.conclude(command)
@@ -397,7 +398,7 @@ class Invoker:
             ended = NotStarted(errno=0, message=str(failed), stage="fixture")
             return UnrecordedRun(ran=Ran.uncounted(ended, began=began, now=time.monotonic()), result=failure)
         read = {} if failure else read_metrics(benchmark.metrics, _text(log), log=str(log))
-        values = read if isinstance(read, Failure) else {**process_metrics(ran), **read}
+        values = read if isinstance(read, Failure) else {**process_metrics(ran, usage), **read}
         return UnrecordedRun(ran=ran, result=failure or values)
 
     def _command(
