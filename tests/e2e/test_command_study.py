@@ -102,6 +102,14 @@ def test_the_build_is_detected(checkout: Path) -> None:
     assert done.stderr.startswith('build: make -j{cpus} (make, because of "src/Makefile")\n')
 
 
+def test_the_report_names_the_study_of_the_command_line(checkout: Path) -> None:
+    line = ("--build", "make", *COST, "--", "./bench", "1")
+    assert start("find", "HEAD~5", *line, cwd=checkout).stdout.startswith("found: ")
+    done = start("report", "--format", "markdown", cwd=checkout.parent)
+    assert done.returncode == 0, done.stderr
+    assert "perftrail find clone/.perftrail/study.toml" in done.stdout
+
+
 def test_parameters_and_shell_lines_and_variables_are_read(checkout: Path) -> None:
     words = ("--build", "make", "--pattern", "n (?P<seen>[0-9]+)", "-L", "n", "1,2")
     line = ("X=a b", "sh", "-c", 'test "$X" = "a b" && ./bench {n} >/dev/null && echo n {n}0')

@@ -93,6 +93,11 @@ def find_upwards(start: str) -> str | None:
     return None
 
 
+def directory_of(file: Path) -> Path:
+    """Return the directory of a study: that of its file, or the root above a `COMMAND_STUDY`."""
+    return file.parent.parent if file.parent.name == RESULTS else file.parent
+
+
 def _is_directory(path: Path) -> bool:
     try:
         return path.is_dir()
@@ -178,7 +183,7 @@ def _repair(data: dict[str, Any], misfit: Misfit, problems: Problems) -> None:
 
 
 def _study(document: Document, file: Path) -> Study:
-    directory = file.parent.parent if file.parent.name == RESULTS else file.parent
+    directory = directory_of(file)
     benchmarks = document.benchmark
     only = next(iter(benchmarks)) if len(benchmarks) == 1 else ""
     return Study(

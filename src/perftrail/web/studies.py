@@ -361,7 +361,7 @@ def served_studies(files: Sequence[str], *, store: str | None) -> Iterator[Mappi
     readers.submit(import_module, "ruptures")  # takes seconds; loaded before the first snapshot
     try:
         for file in files:
-            name = slug(Path(file).resolve().parent.name, found)
+            name = slug(studyfile.directory_of(Path(file).resolve()).name, found)
             found[name] = ServedStudy(name, file, store=store, readers=readers)
         yield found
     finally:

@@ -235,7 +235,7 @@ def _named(names: tuple[str, ...], part: str | None) -> tuple[str | None, str | 
     elif len(names) > 1:
         found, rest = f"{names[0]}..{names[1]}", names[2:]
     elif measured and part is None:
-        found, rest = f"{names[0] if names else ''}..HEAD", ()
+        found, rest = f"{names[0]}.." if names else "..HEAD", ()
     else:
         found, rest = None, names
     if len(rest) > 1:

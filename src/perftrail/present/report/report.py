@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -213,7 +214,7 @@ def _commands(data: ReportData) -> Iterator[str]:
     study = data.view.study
     file = PurePath(study.file)
     name = PurePath(study.directory).name or "."
-    path = name if file.name == FILE_NAME else f"{name}/{file.name}"
+    path = name if file.name == FILE_NAME else f"{name}/{os.path.relpath(file, study.directory)}"
     if study.searched_source.kind != "samples":  # imported samples are not measured
         if data.search is not None:
             yield f"perftrail find{shell_words((path, *_search_options(data)))}"
