@@ -26,6 +26,7 @@ from perftrail.sources.directory import ListedSource
 from perftrail.store import current_writer as stored_writer
 from perftrail.store import lock_for_writing, on_server, open_shared, open_store, parse_server
 from perftrail.studyfile import RESULTS, load_readable, mistake
+from perftrail.suites import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -103,6 +104,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
             results_database(study, store), access="read", machine=here.id
         )
         results = stack.enter_context(opened)
+        study = with_listed_benchmarks(study, results)
         stack.callback(hide_from_git, root)
         starter = Launcher()
         stack.callback(starter.close)
@@ -126,6 +128,11 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
             inputs=BuildInputs(study, eras, sources.pins, sources.others, tools),
             notes=notes,
         )
+
+
+def with_listed_benchmarks(study: Study, results: Store) -> Study:
+    """Return a study with the benchmarks of its suites that stored lists have."""
+    return expanded(study, results.listings()) if study.suites else study
 
 
 def _stored_view(
@@ -166,6 +173,7 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
             results_database(study, store), access="read", machine=here.id
         )
         results = stack.enter_context(opened)
+        study = with_listed_benchmarks(study, results)
         stack.callback(hide_from_git, root)
         starter = stack.enter_context(Launcher())
         isolation = sandboxes(study, root, starter)
@@ -297,6 +305,7 @@ def open_session(  # noqa: PLR0913 - each is an option of the command line
         results = stack.enter_context(
             _locked_results(root, results_database(study, store), machine, wait=wait, on_wait=on_wait)
         )
+        study = with_listed_benchmarks(study, results)
         resources = _Resources(study=study, root=root, machine=machine, results=results, fleet=fleet)
         workers = fleet or stack.enter_context(open_build_workers(study, root, jobs=jobs, patched=patched))
         with _errors_with_line(study):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import re
 import signal
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -18,19 +19,20 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from perftrail.cli.help import quiet_options
-from perftrail.errors import MachineLeft, UsageError
+from perftrail.errors import MachineLeft, NoAnswer, UsageError
 from perftrail.model.source import MAIN
-from perftrail.model.wording import quoted, suggestion
+from perftrail.model.wording import listed, quoted, suggestion
 from perftrail.store.location import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from types import FrameType
 
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
+    from perftrail.model.subject import Revision
 
     Handler = Callable[[int, FrameType | None], None]
     _Type = click.ParamType[float]
@@ -180,10 +182,14 @@ def study_path(path: str | None, *, to_read: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """Options about sources: the source whose history is used, and ``SOURCE=REVISION`` for pinned ones."""
+    """Options about a study's parts: the source whose history is used, ``SOURCE=REVISION`` for pinned ones, benchmarks.
+
+    `bench` is a regular expression of the benchmarks to use; `None` for all.
+    """
 
     along: str | None
     at: tuple[str, ...]
+    bench: str | None = None
 
     def load(self, path: str | None, *, to_read: bool = False) -> Study:
         """Load a study and apply these options to its sources. Raises `UsageError` for unknown sources."""
@@ -193,12 +199,17 @@ class SourceOptions:
             study = replace(study, along=self.along)
         for text in self.at:
             study = _with_pinned_revision(study, text)
-        return study
+        return study if self.bench is None else _with_selected(study, self.bench)
 
 
 def source_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --along and --at, combined as `sources`."""
+    """Add --along, --at and --bench, combined as `sources`."""
 
+    @click.option(
+        "--bench",
+        metavar="REGEX",
+        help="Use only benchmarks whose name this regular expression matches somewhere.",
+    )
     @click.option(
         "--along",
         metavar="SOURCE",
@@ -211,10 +222,31 @@ def source_options(function: Callable[..., None]) -> Callable[..., None]:
         help="Revision of a pinned source. May be repeated.",
     )
     @functools.wraps(function)
-    def command(*arguments: object, along: str | None, at: tuple[str, ...], **others: object) -> None:
-        function(*arguments, sources=SourceOptions(along=along, at=at), **others)
+    def command(
+        *arguments: object, along: str | None, at: tuple[str, ...], bench: str | None, **others: object
+    ) -> None:
+        function(*arguments, sources=SourceOptions(along=along, at=at, bench=bench), **others)
 
     return command
+
+
+def _with_selected(study: Study, bench: str) -> Study:
+    """Return a study with matching benchmarks only; those of suites are chosen when they are listed."""
+    try:
+        wanted = re.compile(bench)
+    except re.error as error:
+        raise UsageError(f"--bench {quoted(bench)}: is not a regular expression: {error}") from error
+    benchmarks = {name: each for name, each in study.benchmarks.items() if wanted.search(name)}
+    if not benchmarks and not study.suites:
+        raise UsageError(f"--bench {quoted(bench)}: matches none of {listed(study.benchmarks, 'and')}")
+    return replace(
+        study,
+        benchmarks=benchmarks,
+        derived={name: each for name, each in study.derived.items() if each.benchmark in benchmarks},
+        claims={},
+        find=replace(study.find, metric=()),
+        selected=bench,
+    )
 
 
 def _with_pinned_revision(study: Study, text: str) -> Study:
@@ -261,6 +293,34 @@ class SessionOptions:
     def apply_to(self, study: Study) -> Study:
         """Return the study with the sandbox option."""
         return with_sandbox(study, self.sandbox)
+
+    def with_suites(
+        self,
+        study: Study,
+        revisions: Callable[[Session], Sequence[Revision]],
+        *,
+        jobs: int = 1,
+    ) -> Study:
+        """Return a study with the benchmarks that its suites have in some revisions; build and list these if necessary.
+
+        Raises `NoAnswer` if no suite could be listed, and the study has no benchmark of its own.
+        """
+        if not study.suites:
+            return study
+        from perftrail.measure.listing import list_suites, listing_study
+        from perftrail.opening import open_results, with_listed_benchmarks
+
+        self.run(listing_study(study), lambda session: list_suites(session, revisions(session)), jobs=jobs)
+        with open_results(study, store=self.store) as results:
+            found = with_listed_benchmarks(study, results)
+        if not found.benchmarks:
+            why = (
+                f"no benchmark matches --bench {quoted(study.selected)}"
+                if study.selected
+                else "no suite was listed"
+            )
+            raise NoAnswer(f"{study.file}: {why}")
+        return found
 
     def run(
         self,
@@ -330,6 +390,11 @@ def session_options(function: Callable[..., None]) -> Callable[..., None]:
         )
 
     return command
+
+
+def ends(history: Sequence[Revision]) -> Sequence[Revision]:
+    """Return the first and the last revision of a history."""
+    return tuple(dict.fromkeys((*history[:1], *history[-1:])))
 
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -415,6 +480,8 @@ def repeated_view_options(
         words += ["--along", sources.along]
     for pin in sources.at:
         words += ["--at", pin]
+    if sources.bench is not None:
+        words += ["--bench", sources.bench]
     if sandbox is not None:
         words.append("--sandbox" if sandbox else "--no-sandbox")
     if store is not None:

@@ -51,7 +51,7 @@ def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
         machine = None if host is None else host.text()
     by_name: dict[str, list[Node]] = {}
     for entry in document["benchmarks"].elements():
-        by_name.setdefault(_run_name(entry), []).append(entry)
+        by_name.setdefault(run_name(entry), []).append(entry)
     return tuple(
         series
         for name, entries in by_name.items()
@@ -59,7 +59,8 @@ def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     )
 
 
-def _run_name(entry: Node) -> str:
+def run_name(entry: Node) -> str:
+    """Return the name of a benchmark as the program lists it, without the name of an aggregate."""
     name = entry.get("run_name")
     if name is not None:
         return name.text()

@@ -66,6 +66,20 @@ def item(series: Series) -> str:
     return f"{series.benchmark}[{point}]" if point else series.benchmark
 
 
+def has_items(metrics: Mapping[str, Metric], output: str) -> bool:
+    """Return whether an output has an item in the format of any metric, or something else than white space."""
+    if not output.strip():
+        return False
+    try:
+        return any(
+            read(output.encode(), name="the output", format=metric.reads).series
+            for metric in metrics.values()
+            if metric.reads
+        )
+    except FormatError:
+        return True
+
+
 LAST_OF = "last of "
 """Start of the method of a metric with several values if the study does not state which one counts."""
 

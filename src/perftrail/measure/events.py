@@ -185,6 +185,15 @@ class WentFurtherBack:
     unclear: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteListed:
+    """A suite of a subject was listed: its number of benchmarks, or why it could not be listed."""
+
+    subject: Subject
+    suite: str
+    result: int | Failure
+
+
 Event = (
     HistoryRead
     | WentFurtherBack
@@ -194,6 +203,7 @@ Event = (
     | BuildFinished
     | BuilderMessage
     | BenchmarkBuildFailed
+    | SuiteListed
     | Relinked
     | RelinkedWithoutEffect
     | SameArtefact

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.model.build import NO_DIRECTORY, NO_OUTPUT, Stage
 from perftrail.model.source import MAIN
+from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.wording import listed
 from perftrail.studyfile.reading import mistake
 
@@ -175,8 +176,10 @@ def _faulty_key(
         return ("source", "location") if study.along == MAIN else ("sources", study.along, "location")
     if benchmark is None or failure.stage == "build":
         return _faulty_recipe_key(failure, study, subject, eras)
-    own: KeyPath = ("benchmark", benchmark)
-    if failure.stage == "metric":
+    known = study.benchmarks[benchmark]
+    own: KeyPath = ("suite", known.suite) if isinstance(known, SuiteBenchmark) else ("benchmark", benchmark)
+    is_of_suite = own[0] == "suite"
+    if failure.stage == "metric" and not is_of_suite:
         return (*own, "metrics", failure.message.partition(":")[0])
     if failure.stage in _LIMITS or failure.stage == "fixture":
         limit = _LIMITS.get(failure.stage)
@@ -185,7 +188,7 @@ def _faulty_key(
     if failure.stage == "start" and prefix and prefix[0] in failure.message:
         return ("variants", subject.variant, "run", "prefix")
     is_link = failure.stage == "link" and study.benchmarks[benchmark].build
-    return (*own, "build" if is_link else "command")
+    return (*own, "kind" if is_of_suite else "build" if is_link else "command")
 
 
 def _faulty_fixture_key(message: str, benchmark: str) -> KeyPath:

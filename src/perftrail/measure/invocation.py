@@ -16,20 +16,22 @@ import re
 import shlex
 import shutil
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, assert_never
 
 from perftrail.errors import NoAnswer, UsageError
 from perftrail.file_tree import empty_directory, remove_tree
-from perftrail.formats.printed import read_metrics
+from perftrail.formats.printed import has_items, read_metrics
 from perftrail.measure.events import now
 from perftrail.measure.fixtures import Fixtures, placed
 from perftrail.measure.noise_policy import NoiseObserver
+from perftrail.measure.resident import ResidentProcesses
 from perftrail.measure.services import FixtureFailed
 from perftrail.measure.stored_outputs import log_name
-from perftrail.model.build import Failure
+from perftrail.model.build import Failure, content_key
 from perftrail.model.fixture import has_fixture
 from perftrail.model.measurement import PADDING, FailedInvocation, Measurement, drawn_environment, seed_of
 from perftrail.model.metrics import COUNTED
@@ -47,17 +49,20 @@ from perftrail.model.process import (
     describe_end,
 )
 from perftrail.model.sandbox import with_refusals
+from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.wording import nearest
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine.load import Watch
 from perftrail.process.sandbox.contained import SandboxedStarter
+from perftrail.suites.shell import RUNNERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from perftrail.measure.fixtures import InvocationFixture
     from perftrail.measure.noise_policy import Noise
+    from perftrail.measure.resident import Answer, ResidentProcess
     from perftrail.measure.sandboxes import Sandboxes
     from perftrail.measure.services import BackgroundStarter
     from perftrail.measure.subjects import PlannedInvocation, Ready
@@ -256,19 +261,24 @@ NOT_PRELOADED = "from LD_PRELOAD cannot be preloaded (cannot open shared object 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnrecordedRun:
-    """The result of a run that is not recorded as a sample: the process, and its metrics or why there are none."""
+    """The result of a run that is not recorded as a sample: the process, and its metrics or why there are none.
+
+    `log` is the path of its output.
+    """
 
     ran: Ran
     result: Mapping[str, float] | Failure
+    log: str
 
 
 class Invoker:
     """Starts a study's benchmarks, and reads the results.
 
-    With `paths`, each invocation sees its build at a path that depends on its draw.
+    With `paths`, each invocation sees its build at a path that depends on its draw. `resident` are the processes of
+    suites.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is another resource of an invocation
         self,
         study: Study,
         *,
@@ -279,8 +289,10 @@ class Invoker:
         logs: Path,
         fixtures: Fixtures,
         paths: BuildPaths | None = None,
+        resident: ResidentProcesses | None = None,
     ) -> None:
         self._study = study
+        self._resident = resident
         self._observer = observer
         self.starter = starter
         self._builder = builder
@@ -300,6 +312,9 @@ class Invoker:
             return self._count(planned)
         seed = planned.draw.seed or invocation_seed(self._study, planned.key.phase, planned.key.ordinal)
         planned = replace(planned, draw=replace(planned.draw, seed=seed, layout=planned.ready.layout))
+        benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
+        if isinstance(benchmark, SuiteBenchmark) and benchmark.server and self._resident is not None:
+            return self._request(planned, benchmark, self._resident)
         drawn = drawn_environment(seed)
         if self._paths is None:
             return self._invoke(planned, drawn, None)
@@ -331,7 +346,7 @@ class Invoker:
         except FixtureFailed as failed:
             return _failed_fixture(planned, failed, started=started, seconds=time.monotonic() - began)
         own_methods: dict[str, str] = {}
-        read = failure or read_metrics(benchmark.metrics, _text(log), log=str(log), methods=own_methods)
+        read = failure or _read(benchmark, log, methods=own_methods)
         if isinstance(read, Failure):
             read = replace(read, message=linked.with_original_paths(read.message)) if linked else read
         else:
@@ -348,6 +363,96 @@ class Invoker:
             methods=methods,
             noise=observed.flags,
         )
+
+    def _request(
+        self, planned: PlannedInvocation, benchmark: SuiteBenchmark, resident: ResidentProcesses
+    ) -> Outcome:
+        """Measure once in the resident process of the build, and start that process if necessary.
+
+        The recorded seed is that of the process.
+        """
+        began = time.monotonic()
+        log = self._log(planned)
+        process = self._resident_process(planned, benchmark, resident)
+        if isinstance(process, Failure):
+            ran = Ran.uncounted(Exited(code=1), began=began, now=time.monotonic())
+            return _outcome(planned, ran, log, process, started=now(), seconds=ran.wall_seconds, methods={})
+        planned = replace(planned, draw=replace(planned.draw, seed=process.seed))
+        if planned.key.phase == "sample":
+            process.measured.add(planned.ready.runnable.key)
+        request, timeout = benchmark.requests[planned.ready.cell.point], benchmark.timeout_seconds
+        answers: list[Answer] = []
+
+        def ask() -> Ran:
+            answers.append(process.ask(request, timeout_seconds=timeout))
+            return answers[0].ran
+
+        observed = self._observer.observe(ask)
+        log.write_text(answers[0].output, encoding="utf-8", errors="replace")
+        failure = _why_unanswered(answers[0], log, timeout_seconds=timeout)
+        if failure is not None and failure.stage != "metric":
+            resident.end(_resident_key(planned.ready, benchmark))
+        methods: dict[str, str] = {}
+        read = failure or _read(benchmark, log, methods=methods)
+        values = read if isinstance(read, Failure) else {**observed.values, **read}
+        return _outcome(
+            planned,
+            observed.ran,
+            log,
+            values,
+            started=observed.started,
+            seconds=time.monotonic() - began,  # with the start of the process
+            methods={**observed.methods, **methods},
+            noise=observed.flags,
+        )
+
+    def _resident_process(
+        self,
+        planned: PlannedInvocation,
+        benchmark: SuiteBenchmark,
+        resident: ResidentProcesses,
+    ) -> ResidentProcess | Failure:
+        """Return a process that has not measured the benchmark yet, or why none could be started."""
+        ready = planned.ready
+        key = _resident_key(ready, benchmark)
+        known = resident.find(key, ready.runnable.key)
+        if known is not None:
+            return known
+        drawn = drawn_environment(planned.draw.seed)
+        output = self._logs / "resident" / f"{key}.out"
+        output.parent.mkdir(parents=True, exist_ok=True)
+
+        @contextmanager
+        def command_in(work: Path) -> Iterator[Command]:
+            with ExitStack() as stack:
+                linked = None
+                if self._paths is not None:
+                    paths = BuildPaths(work.with_name("paths"))
+                    placeholders = self._builder.command_placeholders(ready.prepared)
+                    linked = stack.enter_context(paths.linked(ready.prepared, drawn.path, placeholders))
+                fixture = stack.enter_context(self._fixtures.around(ready, output))
+                command = self._command(
+                    ready,
+                    output,
+                    INHERITED,
+                    fixture=fixture,
+                    linked=linked,
+                    text=benchmark.server,
+                    directory=work,
+                )
+                yield replace(
+                    command,
+                    environment={**drawn.environment, **command.environment},
+                    timeout_seconds=None,
+                    orphans="kill",
+                )
+
+        started = resident.start(
+            key, planned.draw.seed, command_in, timeout_seconds=benchmark.timeout_seconds
+        )
+        if isinstance(started, str):
+            return Failure(stage="start", message=f"{started}{_last_line(output)}", log=str(output))
+        return started
 
     def _count(self, planned: PlannedInvocation) -> Outcome:
         """Start once to count instructions. Other metrics of such an invocation are not valid.
@@ -396,10 +501,11 @@ class Invoker:
         except FixtureFailed as failed:
             failure = Failure(stage="fixture", message=str(failed), log=failed.log)
             ended = NotStarted(errno=0, message=str(failed), stage="fixture")
-            return UnrecordedRun(ran=Ran.uncounted(ended, began=began, now=time.monotonic()), result=failure)
+            ran = Ran.uncounted(ended, began=began, now=time.monotonic())
+            return UnrecordedRun(ran=ran, result=failure, log=failed.log)
         read = {} if failure else read_metrics(benchmark.metrics, _text(log), log=str(log))
         values = read if isinstance(read, Failure) else {**process_metrics(ran, usage), **read}
-        return UnrecordedRun(ran=ran, result=failure or values)
+        return UnrecordedRun(ran=ran, result=failure or values, log=str(log))
 
     def _command(
         self,
@@ -409,7 +515,10 @@ class Invoker:
         *,
         fixture: InvocationFixture,
         linked: LinkedBuild | None = None,
+        text: str | None = None,
+        directory: Path | None = None,
     ) -> Command:
+        """Return the command of a cell; `text` replaces its command line, and `directory` its working directory."""
         cell = ready.cell
         benchmark = self._study.benchmarks[cell.benchmark]
         values = {
@@ -420,17 +529,18 @@ class Invoker:
         }
         environment = {name: os.environ[name] for name in inherited if name in os.environ}
         environment |= {name: fill(text, values) for name, text in run_environment(self._study, cell).items()}
+        if self._resident is not None:
+            environment[RUNNERS] = str(self._resident.runners)
         prefix = self._study.variants[cell.subject.variant].run.prefix
-        directory = str(_emptied(self._scratch))  # always the same path
-        if benchmark.directory is not None:
-            directory = str(Path(values["build"], benchmark.directory))
+        line = command_line(self._study, cell) if text is None else text
+        if directory is None:
+            directory = _emptied(self._scratch)  # always the same path
+            if benchmark.directory is not None:
+                directory = Path(values["build"], benchmark.directory)
         command = Command(
-            arguments=(
-                *(fill(word, values) for word in prefix),
-                *_words(command_line(self._study, cell), benchmark, values),
-            ),
+            arguments=(*(fill(word, values) for word in prefix), *_words(line, benchmark, values)),
             environment=environment,
-            directory=directory,
+            directory=str(directory),
             stdin=fill(benchmark.stdin, values) if benchmark.stdin else None,
             stdout=str(log),
             stderr=str(log.with_suffix(".err")),
@@ -445,6 +555,37 @@ class Invoker:
         log = self._logs / f"{log_name(planned.key)}.out"
         log.parent.mkdir(parents=True, exist_ok=True)
         return log
+
+
+def _resident_key(ready: Ready, benchmark: SuiteBenchmark) -> str:
+    """Return the key of the resident process of a build, which all benchmarks of a suite share."""
+    prepared = ready.prepared
+    return content_key(benchmark.server, ready.cell.subject.variant, prepared.built.directory, prepared.out)
+
+
+def _why_unanswered(answer: Answer, log: Path, *, timeout_seconds: float) -> Failure | None:
+    """Return why a request has no result, or `None`. After any stage but ``metric``, the process is of no more use."""
+    if isinstance(answer.ran.ended, TimedOut):
+        message = describe_end(answer.ran.ended, timeout_seconds=timeout_seconds)
+        return Failure(stage="timeout", message=message, log=str(log))
+    if not answer.failure:
+        return None
+    alive = answer.ran.ended == Exited(code=0) and not answer.failure.startswith("the resident process ended")
+    return Failure(stage="metric" if alive else "crash", message=answer.failure, log=str(log))
+
+
+def _read(benchmark: Benchmark, log: Path, *, methods: dict[str, str]) -> dict[str, float] | Failure:
+    """Return the metrics of an output; a suite's empty output means that this revision lacks the benchmark."""
+    output = _text(log)
+    read = read_metrics(benchmark.metrics, output, log=str(log), methods=methods)
+    if (
+        isinstance(read, Failure)
+        and isinstance(benchmark, SuiteBenchmark)
+        and not has_items(benchmark.metrics, output)
+    ):
+        message = f"the suite {benchmark.suite} of this revision has no such benchmark"
+        return Failure(stage="absent", message=message, log=str(log))
+    return read
 
 
 def _outcome(
@@ -726,9 +867,12 @@ def open_invoker(
     links = root / "paths"
     paths = BuildPaths(links) if measure.vary_path else None
     remove_tree(root / FIXTURES)  # left over by a killed perftrail
+    runners = _runners(root) if study.suites else None
+    shown = [links, *([runners] if runners else [])]
     with (
         _cleared_at_the_end(paths),
-        _measuring(root, links, starter, isolation) as started,
+        _resident_processes(root, runners, isolation) as resident,
+        _measuring(root, shown, starter, isolation) as started,
         _open_fixtures(study, builder, started, isolation=isolation, root=root, logs=logs) as fixtures,
         Watch(
             own_processes=lambda: _own_processes(starter, isolation), own_cpu=fixtures.cpu_seconds
@@ -743,6 +887,7 @@ def open_invoker(
             logs=logs,
             fixtures=fixtures,
             paths=paths,
+            resident=resident,
         )
 
 
@@ -785,6 +930,37 @@ def _open_fixtures(
     fixtures.close()
 
 
+def _runners(root: Path) -> Path:
+    """Copy the programs that run suites to the results, where sandboxes show them."""
+    directory = root / "runners"
+    directory.mkdir(parents=True, exist_ok=True)
+    for each in resources.files("perftrail.suites").joinpath("runners").iterdir():
+        if each.is_file():
+            (directory / each.name).write_bytes(each.read_bytes())
+    return directory
+
+
+@contextmanager
+def _resident_processes(
+    root: Path, runners: Path | None, isolation: Sandboxes | None
+) -> Iterator[ResidentProcesses | None]:
+    """Yield the resident processes of suites, none yet, and end them on exit; `None` for a study without suites."""
+    if runners is None:
+        yield None
+        return
+
+    def open_starter(place: Path) -> AbstractContextManager[Starter]:
+        if isolation is None:
+            return Launcher()
+        return isolation.sandboxed("run", [str(place)], shown=[str(runners)])
+
+    resident = ResidentProcesses(root / "resident", open_starter, runners=runners)
+    try:
+        yield resident
+    finally:
+        resident.close()
+
+
 @contextmanager
 def _cleared_at_the_end(paths: BuildPaths | None) -> Iterator[None]:
     """Remove links also if a signal interrupted their removal after an invocation."""
@@ -800,12 +976,14 @@ def _own_processes(starter: Launcher, isolation: Sandboxes | None) -> tuple[int,
 
 
 def _measuring(
-    root: Path, links: Path, starter: Launcher, isolation: Sandboxes | None
+    root: Path, shown: Sequence[Path], starter: Launcher, isolation: Sandboxes | None
 ) -> AbstractContextManager[Starter]:
-    """Yield the starter of measured processes, in one sandbox if the study uses one; `links` is readable there."""
+    """Yield the starter of measured processes, in one sandbox if the study uses one; `shown` is readable there."""
     if isolation is None:
         return nullcontext(starter)
     own = [root / "scratch", root / "counts", root / FIXTURES]
-    for directory in (*own, links):
+    for directory in (*own, *shown):
         directory.mkdir(exist_ok=True)
-    return isolation.sandboxed("run", [str(directory) for directory in own], shown=[str(links)])
+    return isolation.sandboxed(
+        "run", [str(directory) for directory in own], shown=[str(directory) for directory in shown]
+    )

@@ -456,6 +456,11 @@ class SubjectBuilder:
         yield from self._compare_layouts(linked, relinked)
         return replace(relinked, runnable=linked.runnable)
 
+    def prepared(self, cell: Cell) -> Generator[Event, None, Ready | Failure]:
+        """Build a cell's subject and benchmark, or return the failure; record no runnable: it is not a benchmark."""
+        built = yield from self.build(cell.subject)
+        return (yield from self._linked(cell, built))
+
     def _reuse_outputs(self, ready: Ready, earlier: Runnable) -> Iterator[OutputsRead]:
         """Store the outcomes of a cell's earlier runnable for the present one, if only metrics were added since.
 

@@ -216,6 +216,15 @@ class Benchmark:
         compared = (name for name, metric in self.metrics.items() if not metric.same)
         return tuple(compared) or tuple(self.measured)[:1]
 
+    @property
+    def server(self) -> str:
+        """The shell line of a resident process, which only benchmarks of suites have; empty for none."""
+        return ""
+
+    def command_at(self, point: Point) -> str:  # noqa: ARG002 - benchmarks of suites have another one for each point
+        """Return the command at a point, with open placeholders."""
+        return self.command
+
     def points(self, variant: str) -> tuple[Point, ...]:
         """Return every point at which this benchmark runs for a variant, without excluded points."""
         return tuple(point for point in every_point(self.parameters) if not self._excludes(point, variant))

@@ -24,6 +24,7 @@ Stage = Literal[
     "timeout",
     "memory",
     "metric",
+    "absent",
     "skipped",
 ]
 """Stage at which a build or run can fail; ``link`` is a benchmark build against the subject.
@@ -31,6 +32,8 @@ Stage = Literal[
 ``relink``: linking in another order failed; the build as its recipe links it is usable.
 
 ``fixture``: a service, or a line around the invocations, failed.
+
+``absent``: the suite of the revision does not have the benchmark.
 
 ``skipped`` is not a failure of the program: the study excludes the revision from building.
 """

@@ -128,7 +128,7 @@ def fill_some(text: str, values: Mapping[str, str], quote: Quote | None = None) 
             parts.append(piece.written)
         elif piece.name in values:
             value = quote(values[piece.name]) if quote else values[piece.name]
-            parts.append(_literal(value))
+            parts.append(literal(value))
         else:
             parts.append(f"{{{piece.name}}}")
     return "".join(parts)
@@ -198,7 +198,12 @@ def _pieces(text: str) -> Iterator[_Placeholder | _Text]:
     yield _Text(text[at:], text[at:])
 
 
-def _literal(value: str) -> str:
+def literal(value: str) -> str:
+    """Return a text in which no placeholder is replaced by a later `fill`.
+
+    >>> literal("{x} {y=1}")
+    '{{x}} {y=1}'
+    """
     return "".join(
         f"{{{{{piece.name}}}}}" if isinstance(piece, _Placeholder) else piece.written
         for piece in _pieces(value)

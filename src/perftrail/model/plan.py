@@ -101,7 +101,7 @@ def named_sources(recipe: Recipe) -> tuple[str, ...]:
 
 def command_line(study: Study, cell: Cell) -> str:
     """Return the command of a cell's benchmark with the variant's parts; other placeholders stay."""
-    return with_parts(study, cell, study.benchmarks[cell.benchmark].command)
+    return with_parts(study, cell, study.benchmarks[cell.benchmark].command_at(cell.point))
 
 
 def with_parts(study: Study, cell: Cell, text: str) -> str:

@@ -55,6 +55,7 @@ class RunnableKeys:
             *([dict(other_contents)] if other_contents else []),
             # Absent without a fixture, so that samples of studies without one keep their keys.
             *([fixture, dict(study.variants[cell.subject.variant].run.parts)] if fixture else []),
+            *([benchmark.server] if benchmark.server else []),
             # Samples from a sandbox are not pooled with others.
             *(study.sandbox.visible_settings("run") if study.sandbox.always else []),
         )

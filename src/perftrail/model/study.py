@@ -21,6 +21,7 @@ from perftrail.model.recipe import PLAIN, Build, Variant
 from perftrail.model.sandbox import Sandbox
 from perftrail.model.service import Service
 from perftrail.model.source import MAIN, Source
+from perftrail.model.suite import Suite
 
 # cattrs and the schema read the annotations at run time, so these imports must not be in TYPE_CHECKING.
 
@@ -268,7 +269,9 @@ class WatchPolicy:
 class Study:
     """One question, read from one file; `directory` is the directory of that file.
 
-    `sources` are the sources other than `source`; `along` names the one whose history is searched.
+    `sources` are the sources other than `source`; `along` names the one whose history is searched. `benchmarks`
+    contains the benchmarks of `suites` only after these were listed, and only those that `selected` matches, a regular
+    expression.
     """
 
     title: str
@@ -276,6 +279,7 @@ class Study:
     directory: str
     source: Source
     benchmarks: Mapping[str, Benchmark]
+    suites: Mapping[str, Suite] = field(default_factory=dict)
     build: Build = field(default_factory=Build)
     variants: Mapping[str, Variant] = field(default_factory=lambda: {PLAIN: Variant()})
     derived: Mapping[str, Derived] = field(default_factory=dict)
@@ -287,6 +291,7 @@ class Study:
     sources: Mapping[str, Source] = field(default_factory=dict)
     along: str = MAIN
     services: Mapping[str, Service] = field(default_factory=dict)
+    selected: str = ""
 
     @property
     def every_source(self) -> Mapping[str, Source]:

@@ -90,7 +90,7 @@ def parse_metric(text: str) -> MetricReference:
     MetricReference(name='real', benchmark='mt', fixed={'threads': 2})
     """
     found = re.fullmatch(
-        r"\s*(?:([A-Za-z0-9_][A-Za-z0-9_.+-]*)\.)?([A-Za-z_][A-Za-z0-9_]*)\s*(\[.*)?", text, re.DOTALL
+        r"\s*(?:([^\s.](?:.*[^\s.])?)\.)?([A-Za-z_][A-Za-z0-9_]*)\s*(\[[^\[]*)?", text, re.DOTALL
     )
     if found is None:
         raise TargetError(

@@ -30,6 +30,7 @@ from perftrail.measure.events import (
     SameArtefact,
     Skipped,
     Stepped,
+    SuiteListed,
     WentFurtherBack,
 )
 from perftrail.model.build import Failure
@@ -202,6 +203,15 @@ class Watcher:
                 self._print_similar(text, kind="group, with equal builds", style="dim")
             case OutputsRead():
                 self._outputs_read(event)
+            case SuiteListed():
+                self._suite_listed(event)
+            case Invoked() | GivenUp() | Progress() | Stepped():
+                self._while_measuring(event)
+            case _:
+                assert_never(event)
+
+    def _while_measuring(self, event: Invoked | GivenUp | Progress | Stepped) -> None:
+        match event:
             case Invoked():
                 self._invoked(event)
             case GivenUp():
@@ -211,8 +221,6 @@ class Watcher:
                 self._progress(event)
             case Stepped():
                 self._stepped(event)
-            case _:
-                assert_never(event)
 
     def _stepped(self, event: Stepped) -> None:
         """Print a step; only count stored steps, and steps with equal words such as the blocks of one certificate."""
@@ -298,6 +306,14 @@ class Watcher:
                 self._print_now(f"{event.subject} {failed}: {reason_and_log}", style=WARNING)
         elif not event.known:
             self._show_status(f"built {event.subject} in {duration(event.outcome.seconds)}")
+
+    def _suite_listed(self, event: SuiteListed) -> None:
+        where = f"suite {event.suite} of {event.subject}"
+        if isinstance(event.result, Failure):
+            reason = f"{excerpt_line(event.result)} (log: {event.result.log})"
+            self._print_now(f"{where} cannot be listed: {reason}", style=WARNING)
+        else:
+            self._print_now(f"{where}: {counted(event.result, 'benchmark')}", style="dim")
 
     def _benchmark_build_or_relink(
         self, event: BenchmarkBuildFailed | Relinked | RelinkedWithoutEffect

@@ -489,7 +489,16 @@ def limits(gate: Gate) -> Iterator[str]:
     if small:
         worse, least = counted(len(small), "worse metric"), percent(gate.threshold)
         yield f"{worse} may differ by less than {least}, which does not fail the gate"
+    for names, words in ((gate.appeared, "new in the head"), (gate.disappeared, "gone from the head")):
+        if names:
+            shown = ", ".join(names[:MOST_NAMES])
+            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+            yield f"{words}: {counted(len(names), 'benchmark')} of its suites, not compared: {shown}{more}"
     yield from gate.notes
+
+
+MOST_NAMES = 5
+"""Largest number of benchmarks that a sentence names."""
 
 
 def _builds_or_layouts(gate: Gate) -> Iterator[str]:

@@ -331,6 +331,8 @@ class GateJson(TypedDict):
         LayoutNoiseJson | None,
         "null: fewer than five unchanged neighbours are measured, or no difference is sure",
     ]
+    appeared: Annotated[list[str], "benchmarks that only the suites of the head have"]
+    disappeared: Annotated[list[str], "benchmarks that only the suites of the base have"]
     notes: list[str]
     repeat: Annotated[str, "the command that repeats the comparison"]
     find: Annotated[str, "the command that searches for the culprit"]
@@ -345,6 +347,7 @@ class Gate:
     use; `fresh` were started now, in `seconds`. `failed_sides` are the sides that failed, `finished` is the time of
     the comparison. `layout_noise` is the spread between builds of this history without a change, `None` if unknown.
     `tools` are the versions of the tools that built both, and `differences` is what differs besides the program's text.
+    `appeared` are benchmarks that only the suites of the head have, `disappeared` those that only the base has.
     `notes` limit the answer. `repeat` and `find_command` are the commands that repeat the comparison and search for
     the culprit.
     """
@@ -366,6 +369,8 @@ class Gate:
     layout_noise: LayoutNoise | None = None
     tools: tuple[str, ...] = ()
     differences: tuple[EnvironmentDifference, ...] = ()
+    appeared: tuple[str, ...] = ()
+    disappeared: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     repeat: str = ""
     find_command: str = ""
@@ -491,6 +496,8 @@ class Gate:
             "layout_noise": None
             if self.layout_noise is None
             else {"value": self.layout_noise.value, "builds": self.layout_noise.builds},
+            "appeared": list(self.appeared),
+            "disappeared": list(self.disappeared),
             "notes": list(self.notes),
             "repeat": self.repeat,
             "find": self.find_command,

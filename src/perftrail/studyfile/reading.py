@@ -194,6 +194,7 @@ def _study(document: Document, file: Path) -> Study:
         build=document.build,
         variants=document.variants or {PLAIN: Variant()},
         benchmarks={name: _with_own_input(benchmark) for name, benchmark in benchmarks.items()},
+        suites=document.suite,
         derived={
             name: replace(derived, benchmark=derived.benchmark or only)
             for name, derived in document.derived.items()

@@ -32,7 +32,10 @@ def schema() -> Schema:
 
     It does not cover rules across several keys, such as the names in an expression: `load` checks these.
     """
-    measured = {"if": _IMPORTED_SAMPLES, "else": {"required": ["benchmark"]}}
+    measured = {
+        "if": _IMPORTED_SAMPLES,
+        "else": {"anyOf": [{"required": ["benchmark"]}, {"required": ["suite"]}]},
+    }
     return {"$schema": DIALECT, "title": "perftrail study", **_table(Document), **measured}
 
 

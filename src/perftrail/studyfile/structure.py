@@ -44,6 +44,7 @@ from perftrail.model.sandbox import Sandbox
 from perftrail.model.service import Service
 from perftrail.model.source import MAIN, Source
 from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy, WatchPolicy
+from perftrail.model.suite import Suite
 from perftrail.model.wording import listed, nearest, quoted, suggestion
 
 if TYPE_CHECKING:
@@ -359,6 +360,10 @@ class Document:
     service: Annotated[
         Mapping[str, Service],
         Key("Servers that run while a benchmark's command is measured.", names=AXIS),
+    ] = field(default_factory=dict)
+    suite: Annotated[
+        Mapping[str, Suite],
+        Key("Suites of other benchmark tools, whose benchmarks perftrail lists and measures.", names=NAME),
     ] = field(default_factory=dict)
     derived: Annotated[
         Mapping[str, Derived], Key("Metrics computed from others of one benchmark.", names=METRIC)

@@ -176,6 +176,14 @@ class ComparedBenchmark:
         )
 
 
+def _absent(failed_sides: Sequence[FailedSide], side: SideName) -> tuple[str, ...]:
+    """Return the benchmarks that the suites of one side do not have."""
+    lacking = (
+        each.benchmark for each in failed_sides if each.side == side and each.failure.stage == "absent"
+    )
+    return tuple(dict.fromkeys(lacking))
+
+
 def failed_line(session: Session, cell: Cell, failure: Failure, benchmark: str | None) -> str:
     """Return the line of the study file that a failure is about; `benchmark` is `None` if the recipe failed."""
     eras = session.subject_builder.build_inputs.eras_of(cell.subject)
@@ -341,16 +349,19 @@ class Compare:
         rows = sorted(
             (row for benchmark in benchmarks for row in benchmark.rows(rule)), key=lambda row: row.rank
         )
+        failed_sides = (
+            *self._failures.values(),
+            *(each for benchmark in different for each in benchmark.failures()),
+        )
         gate = Gate(
             title=self._session.study.title,
             file=self._session.study.file,
             base=base,
             head=head,
             rows=tuple(rows),
-            failed_sides=(
-                *self._failures.values(),
-                *(each for benchmark in different for each in benchmark.failures()),
-            ),
+            failed_sides=tuple(each for each in failed_sides if each.failure.stage != "absent"),
+            appeared=_absent(failed_sides, "base"),
+            disappeared=_absent(failed_sides, "head"),
             fail_on=self._request.fail_on,
             confidence=self._request.confidence,
             threshold=rule.threshold,

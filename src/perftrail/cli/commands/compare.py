@@ -166,6 +166,7 @@ def command(
     """
     from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.gate_output import Job, parse_also, write_gate
+    from perftrail.verbs.backport.patch import find_revision
     from perftrail.verbs.compare import Compare
 
     if staged:
@@ -177,7 +178,10 @@ def command(
     format_name = "json" if as_json else format_name
     others = parse_also(also, formats=(*FORMATS, *IMAGES))
     study = line.study(study)
-    loaded = options.apply_to(sources.load(study))
+    loaded = options.with_suites(
+        options.apply_to(sources.load(study)),
+        lambda session: [find_revision(session.study, session.source, each) for each in (base, head)],
+    )
     request = comparison_request(loaded, base, head, **comparison)
     with Job.of(format_name) as job:
         gate = options.run(

@@ -13,6 +13,7 @@ from perftrail.cli.command_words import WordsCommand, command_line_options, comm
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     FRACTION,
+    ends,
     engine_option,
     jobs_option,
     json_option,
@@ -139,6 +140,11 @@ def command(
         raise UsageError("--trailer and --json exclude each other; the JSON has the facts of the trailer")
     if note:
         _check_notes(loaded.searched_source)
+    loaded = options.with_suites(
+        loaded,
+        lambda session: ends(session.source.history(overrides["part"])),
+        jobs=jobs,
+    )
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **overrides)
     search = FindFromNewEnd if has_open_old_end(request.range) else Find
     try:

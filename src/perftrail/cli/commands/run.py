@@ -10,6 +10,7 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
+    ends,
     engine_option,
     jobs_option,
     json_option,
@@ -58,6 +59,8 @@ def command(
     from perftrail.verbs.run import Run
 
     loaded = options.apply_to(sources.load(study))
+    if not dry_run:
+        loaded = options.with_suites(loaded, lambda session: ends(session.source.history()), jobs=jobs)
     selection = select(loaded, only)
     if dry_run:
         show_plan(

@@ -19,6 +19,7 @@ from perftrail.model.placeholders import (
     names,
     split_command,
 )
+from perftrail.model.suite import RESIDENT_KINDS
 from perftrail.model.target import TargetError, known_value
 from perftrail.model.wording import listed, nearest, quoted, suggestion
 from perftrail.studyfile.problems import MissingFile
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark, Value
     from perftrail.model.recipe import Build, Era, VariantBuild
     from perftrail.model.study import Study
+    from perftrail.model.suite import SuiteKind
     from perftrail.studyfile.key_lines import KeyPath
     from perftrail.studyfile.problems import Problems
 
@@ -202,6 +204,15 @@ def _study_words(line: str) -> Iterator[str]:
     yield from (_HERE + word.partition(_HERE)[2].rstrip(";") for word in words if _HERE in word)
 
 
+NEED_PROGRAMS: Mapping[SuiteKind, str] = {
+    "criterion": "the built benchmark programs",
+    "divan": "the built benchmark programs",
+    "go": "the built test programs",
+    "google-benchmark": "the built programs",
+    "jmh": "the jar with the benchmarks",
+}
+"""What `program` names for each tool that needs it."""
+
 RESERVED = (*COMMON_PLACEHOLDERS, OUT, LAYOUT, "variant")
 _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>", "&>"})
 
@@ -212,7 +223,9 @@ _QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
 
 def check_benchmarks(study: Study, problems: Problems) -> None:
     """Report benchmarks that cannot run."""
-    if not problems.has_key(("benchmark",)):
+    if problems.has_key(("suite",)):
+        check_suites(study, problems)
+    elif not problems.has_key(("benchmark",)):
         problems.add_unreadable(("benchmark",), "missing; commands to run, with their parameters and metrics")
     elif not study.benchmarks and problems.clean(("benchmark",)):
         problems.add(("benchmark",), "there must be at least one; write [benchmark.NAME] with its command")
@@ -222,6 +235,28 @@ def check_benchmarks(study: Study, problems: Problems) -> None:
         _check_lines(study, benchmark, path, problems)
         _check_exclusions(study, benchmark, path, problems)
         check_inputs(study, benchmark, path, problems)
+
+
+def check_suites(study: Study, problems: Problems) -> None:
+    """Report suites that cannot be listed."""
+    if not study.suites and not study.benchmarks and problems.clean(("suite",)):
+        problems.add(("suite",), "there must be at least one; write [suite.NAME] with its kind")
+    for name, suite in study.suites.items():
+        path = ("suite", name)
+        try:
+            re.compile(suite.select)
+        except re.error as error:
+            problems.add((*path, "select"), f"{quoted(suite.select)} is not a regular expression: {error}")
+        if suite.kind in NEED_PROGRAMS and not suite.program:
+            problems.add((*path, "program"), f"missing: {NEED_PROGRAMS[suite.kind]}, relative to the build")
+        for key, texts in (("program", suite.program), ("path", (suite.path,))):
+            for text in texts:
+                if text.startswith("/") or ".." in text.split("/"):
+                    problems.add((*path, key), f"{quoted(text)} must be relative to the build, and inside it")
+        if suite.resident and suite.kind not in RESIDENT_KINDS:
+            kinds = listed(RESIDENT_KINDS, "and")
+            problems.add((*path, "resident"), f"{suite.kind} has no resident process; {kinds} have one")
+        check_environment(suite.env, (*path, "env"), problems, known=always_known(study), parameters=path)
 
 
 def _check_lines(study: Study, benchmark: Benchmark, path: KeyPath, problems: Problems) -> None:

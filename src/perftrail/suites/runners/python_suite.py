@@ -1,0 +1,378 @@
+"""Run benchmarks of asv or pytest-benchmark in the Python of a revision: list them, measure one, or serve requests.
+
+This program runs in the environment of the project, without perftrail: it uses only the standard library, asv_runner,
+and pytest with pytest-benchmark. It must work with old versions of Python.
+
+    python_suite.py VERSION TOOL list SECONDS DIRECTORY
+    python_suite.py VERSION TOOL run REQUEST DIRECTORY
+    python_suite.py VERSION TOOL serve DIRECTORY
+
+A REQUEST is a JSON object: the benchmark's name, its iterations, and for asv the index of its parameters. The answer is
+a JSON line for each measured round, and nothing for a missing benchmark. A server reads requests from the FIFO
+``PERFTRAIL_REQUESTS`` and answers through ``PERFTRAIL_RESPONSES``.
+"""
+
+import itertools
+import json
+import os
+import sys
+import traceback
+
+ROUNDS = 5
+"""Number of rounds of one measurement; their median counts."""
+
+MOST_ROUNDS = 200
+"""Largest number of rounds, of asv's benchmarks that run once in each round because of their setup."""
+
+
+class PytestBenchmark:
+    """The tests of a directory that use the fixture ``benchmark``."""
+
+    def __init__(self, directory):
+        self._directory = directory
+
+    def session(self, work):
+        """Collect the tests once, and call `work` with a function that measures one of them by its node id."""
+        import pytest
+
+        outer = self
+
+        class Plugin:
+            def pytest_runtestloop(self, session):
+                outer._begin(session)
+                work(outer)
+                outer._tear_down(None)
+                return True
+
+        words = [
+            self._directory,
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "-p",
+            "no:cov",
+            "-o",
+            "addopts=",
+        ]
+        if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+            words += ["-p", "pytest_benchmark.plugin"]
+        words += ["--rootdir", os.getcwd(), "--benchmark-disable-gc", "--import-mode=append"]
+        code = pytest.main(words, plugins=[Plugin()])
+        if code not in (0, 1, 5):  # tests that cannot be collected are not a reason to leave out the others
+            raise SystemExit("pytest ended with exit code %s" % int(code))
+
+    def names(self):
+        return list(self._items)
+
+    def point(self, name):
+        """Return the name without parameters, and the parameters of plain values; `None` if there are others."""
+        item = self._items[name]
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        plain = all(
+            isinstance(value, (int, float, str)) and not isinstance(value, bool) for value in params.values()
+        )
+        if not params or not plain:
+            return name, []
+        return name.rpartition("::")[0] + "::" + item.originalname, list(params.items())
+
+    def measure(self, request):
+        """Return seconds per iteration of each round; `None` without such a test. Raises `Failed`."""
+        item = self._items.get(request["name"])
+        if item is None:
+            return None
+        self._wanted = request
+        self._seconds = None
+        self._tear_down(item)
+        from _pytest.runner import runtestprotocol
+
+        try:
+            reports = runtestprotocol(item, nextitem=item.parent, log=False)
+        except TypeError:
+            reports = runtestprotocol(item, nextitem=None, log=False)
+        for report in reports:
+            if report.failed:
+                raise Failed(str(report.longreprtext).strip().splitlines()[-1:] or ["failed"])
+        if self._seconds is None:
+            skipped = [str(report.longrepr) for report in reports if report.skipped]
+            raise Failed(skipped or ["the test did not call its benchmark fixture"])
+        return self._seconds
+
+    def _begin(self, session):
+        from pytest_benchmark import fixture
+
+        outer = self
+        self._state = session._setupstate
+        self._items = dict(
+            (item.nodeid, item)
+            for item in session.items
+            if "benchmark" in getattr(item, "fixturenames", ()) and not _skips(item)
+        )
+
+        def calibrate(benchmark, runner):
+            wanted = outer._wanted.get("iterations") or 0
+            if not wanted:
+                wanted = _calibrated(runner, outer._wanted["seconds"])
+            loops = range(wanted) if wanted > 1 else None
+            _seconds(runner, loops)
+            benchmark._max_time, benchmark._min_rounds = 0.0, ROUNDS
+            benchmark._precision, benchmark._warmup = None, False
+            outer.iterations = wanted
+            return 1.0, wanted, loops
+
+        def make_stats(benchmark, iterations):
+            stats = fixture_make_stats(benchmark, iterations)
+            outer._rounds, add = [], stats.update
+
+            def update(duration, *rest):
+                seconds = duration[0] if isinstance(duration, tuple) else duration
+                outer._rounds.append(seconds / float(iterations))
+                outer._seconds = outer._rounds
+                return add(duration, *rest)
+
+            stats.update = update
+            return stats
+
+        fixture_make_stats = fixture.BenchmarkFixture._make_stats
+        fixture.BenchmarkFixture._calibrate_timer = calibrate
+        fixture.BenchmarkFixture._make_stats = make_stats
+        self.iterations = 1
+
+    def _tear_down(self, item):
+        """End fixtures that the next test does not share; those of its module or session stay."""
+        try:
+            self._state.teardown_exact(item)
+        except TypeError:
+            self._state.teardown_exact(item, item)
+
+
+def _skips(item):
+    return any(True for _ in item.iter_markers("skip"))
+
+
+def _seconds(runner, loops):
+    found = runner(loops)
+    return found[0] if isinstance(found, tuple) else found
+
+
+def _calibrated(runner, seconds):
+    """Return how many iterations take a round's share of this time."""
+    share, iterations = seconds / ROUNDS, 1
+    while True:
+        took = _seconds(runner, range(iterations) if iterations > 1 else None)
+        if took >= share / 4 or iterations > 100000000:
+            return max(1, int(round(share * iterations / max(took, 1e-9))))
+        iterations *= 4
+
+
+class Asv:
+    """The benchmarks of a directory, as asv_runner finds them."""
+
+    def __init__(self, directory):
+        self._directory = os.path.abspath(directory)
+        self._caches = {}
+
+    def session(self, work):
+        """Discover the benchmarks, and call `work`."""
+        from asv_runner.discovery import disc_benchmarks
+
+        sys.path.insert(0, os.path.dirname(self._directory))
+        self._benchmarks = {}
+        for benchmark in disc_benchmarks(self._directory, ignore_import_errors=True):
+            self._benchmarks[benchmark.name] = benchmark
+        self.iterations = 1
+        self.rounds = ROUNDS
+        work(self)
+
+    def names(self):
+        """Return the benchmarks with the index of each combination of their parameters."""
+        found = []
+        for name, benchmark in self._benchmarks.items():
+            combinations = list(itertools.product(*benchmark.params)) if benchmark.params else [()]
+            found += [(name, index) for index in range(len(combinations))]
+        return found
+
+    def point(self, name):
+        benchmark, index = self._benchmarks[name[0]], name[1]
+        if not benchmark.params:
+            return name[0], []
+        combination = list(itertools.product(*benchmark.params))[index]
+        return name[0], [(key, _literal(text)) for key, text in zip(benchmark.param_names, combination)]
+
+    def kind(self, name):
+        benchmark = self._benchmarks[name[0]]
+        return benchmark.type, str(getattr(benchmark, "unit", ""))
+
+    def measure(self, request):
+        """Return the values of a benchmark; `None` without such a benchmark."""
+        benchmark = self._benchmarks.get(request["name"])
+        if benchmark is None:
+            return None
+        index = request["index"]
+        if benchmark.params:
+            combinations = 1
+            for values in benchmark.params:
+                combinations *= len(values)
+            if index >= combinations:
+                return None
+            benchmark.set_param_idx(index)
+        if getattr(benchmark, "_setup_cache", None) is not None:
+            self._insert_cache(benchmark)
+        if benchmark.do_setup():
+            raise Failed(["the benchmark skips these parameters"])
+        try:
+            return self._run(benchmark, request)
+        finally:
+            benchmark.do_teardown()
+
+    def _insert_cache(self, benchmark):
+        key = benchmark.setup_cache_key
+        if key not in self._caches:
+            self._caches[key] = benchmark.do_setup_cache()
+        if getattr(benchmark, "_perftrail_cache", None) is None:
+            benchmark.insert_param(self._caches[key])
+            benchmark._perftrail_cache = True
+
+    def _run(self, benchmark, request):
+        if benchmark.type != "time":
+            value = benchmark.do_run()
+            return [float(value)] if isinstance(value, (int, float)) else [float(each) for each in value]
+        wanted = request.get("iterations") or 0
+        if wanted:
+            benchmark.number = wanted
+            benchmark.warmup_time = min(0.01, benchmark.sample_time)
+        else:
+            benchmark.sample_time = request["seconds"] / ROUNDS
+        benchmark.repeat = request.get("rounds", ROUNDS)
+        found = benchmark.do_run()
+        samples = [float(each) for each in found["samples"]]
+        self.iterations = int(found["number"])
+        if not wanted:
+            each = self.iterations * max(1e-9, sorted(samples)[len(samples) // 2])
+            self.rounds = max(ROUNDS, min(MOST_ROUNDS, int(request["seconds"] / each)))
+        return samples
+
+
+def _literal(text):
+    """Return the value that a parameter's representation stands for, if it is a number or a text."""
+    import ast
+
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, (int, float, str)) and not isinstance(value, bool) else text
+
+
+class Failed(Exception):
+    """A benchmark that could not be measured, with the lines of its error."""
+
+    def __str__(self):
+        return "\n".join(self.args[0])
+
+
+TOOLS = {"pytest-benchmark": PytestBenchmark, "asv": Asv}
+METRICS = {"time": ("time", "s"), "memory": ("memory", "B"), "peakmemory": ("memory", "B")}
+
+
+def listed(tool, kind, seconds):
+    """Return the benchmarks as the lines of a listing; those that fail have no iterations."""
+    lines = []
+    for name in tool.names():
+        request = {"seconds": seconds}
+        if kind == "asv":
+            request["name"], request["index"] = name
+            metric, unit = METRICS.get(tool.kind(name)[0], ("value", tool.kind(name)[1]))
+        else:
+            request["name"], metric, unit = name, "time", "s"
+        plain, point = tool.point(name)
+        tool.iterations, failure = 0, ""
+        if metric == "time":
+            try:
+                tool.measure(request)
+            except Exception as error:
+                tool.iterations, failure = 0, str(error)
+        request["metric"], request["unit"] = metric, unit
+        if tool.iterations:
+            request["iterations"] = tool.iterations
+        if kind == "asv" and metric == "time":
+            request["rounds"] = tool.rounds
+        lines.append(
+            {
+                "name": plain,
+                "point": point,
+                "request": request,
+                "iterations": tool.iterations,
+                "metric": metric,
+                "unit": unit,
+                "peak": kind == "asv" and tool.kind(name)[0] == "peakmemory",
+                "failure": failure,
+            }
+        )
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def measured(tool, request):
+    """Return the lines of one measurement."""
+    values = tool.measure(request)
+    name = str(request["name"])
+    return "".join(
+        json.dumps({"benchmark": name, "metric": request["metric"], "value": value, "unit": request["unit"]})
+        + "\n"
+        for value in values or ()
+    )
+
+
+def serve(tool):
+    """Answer each request with one JSON line: its output, the CPU time that it took, or its failure."""
+    with (
+        open(os.environ["PERFTRAIL_RESPONSES"], "w") as responses,
+        open(os.environ["PERFTRAIL_REQUESTS"]) as requests,
+    ):
+        responses.write(json.dumps({"ready": True}) + "\n")
+        responses.flush()
+        for line in requests:
+            before = os.times()
+            answer = {"output": ""}
+            try:
+                answer["output"] = measured(tool, json.loads(line))
+            except Exception as error:
+                traceback.print_exc()
+                answer["failure"] = str(error).strip() or type(error).__name__
+            after = os.times()
+            answer["cpu"] = sum(after[:4]) - sum(before[:4])
+            responses.write(json.dumps(answer) + "\n")
+            responses.flush()
+
+
+def main(words):
+    kind, mode = words[1], words[2]
+    directory = words[-1]
+    output = os.fdopen(os.dup(1), "w")  # a benchmark's own output goes to standard error
+    os.dup2(2, 1)
+    tool = TOOLS[kind](directory)
+    failures = []
+
+    def work(tool):
+        if mode == "list":
+            output.write(listed(tool, kind, float(words[3])))
+        elif mode == "run":
+            try:
+                output.write(measured(tool, json.loads(words[3])))
+            except Exception as error:
+                traceback.print_exc()
+                failures.append(str(error).strip() or type(error).__name__)
+        else:
+            serve(tool)
+
+    tool.session(work)
+    output.flush()
+    if failures:
+        sys.stderr.write(failures[0] + "\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
