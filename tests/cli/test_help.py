@@ -67,7 +67,7 @@ def test_every_example_is_a_valid_command_line(
 
 def test_one_meaning_of_o_in_all_commands() -> None:
     of = {name: [param.name for param in found(name).params if "-o" in param.opts] for name in COMMANDS}
-    with_output = {"init", "compare", "report", "backport", "export", "import"}
+    with_output = {"init", "compare", "publish", "report", "backport", "export", "import"}
     assert {name: each for name, each in of.items() if each} == {name: ["output"] for name in with_output}
 
 

@@ -265,8 +265,8 @@ def test_wrong_usage_exits_2_with_the_reason(study: Path, words: tuple[str, ...]
 
 def test_what_differs_besides_the_program_is_named(history: History, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
-    base = repository.commit(files(100, **{"app/requirements.txt": "simplejson==3.0\n"}))
-    head = repository.commit(files(100, 101, **{"app/requirements.txt": "simplejson==3.1\n"}))
+    base = repository.commit({**files(100), "app/requirements.txt": "simplejson==3.0\n"})
+    head = repository.commit({**files(100, 101), "app/requirements.txt": "simplejson==3.1\n"})
     study = tmp_path / "perftrail.toml"
     recipe = ": '<new>' `true`"
     era = f'\n[build]\nsteps = ["true old"]\n[[build.when]]\nrange = "{head}.."\nsteps = ["{recipe}"]\n'

@@ -12,6 +12,14 @@ from dataclasses import dataclass
 import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own
 from pyarrow import parquet
 
+from perftrail.formats.publication import encode
+from perftrail.model.published import (
+    Publication,
+    PublishedMachine,
+    PublishedMetric,
+    PublishedRevision,
+    PublishedValues,
+)
 from tests.formats.fixtures import DATA
 
 
@@ -79,11 +87,34 @@ def _packed() -> bytes:
     return sink.getvalue()
 
 
+PUBLICATION = Publication(
+    published="2026-01-02T03:04:05+00:00",
+    study="How fast is it?",
+    perftrail="0",
+    sentence="It is fast.",
+    tone="plain",
+    evidence=(),
+    machine=PublishedMachine(id="box"),
+    revisions=(PublishedRevision(id="abc", time="2026-01-01T00:00:00+00:00"),),
+    metrics=(
+        PublishedMetric(
+            benchmark="a",
+            variant="plain",
+            point={"n": 1},
+            metric="wall",
+            unit="s",
+            better="lower",
+            measured=(PublishedValues(revision=0, values=(1.0, 2.0), build="b"),),
+        ),
+    ),
+)
+
 WRITTEN: Mapping[str, bytes] = {
     "csv": b"benchmark,metric,value,when\na,wall,1,2026-01-01\n",
     "jsonl": b'{"benchmark": "a", "metric": "wall", "value": 1, "point": {"n": 1}}\n',
     "criterion": b'{"sampling_mode":"Flat","iters":[2.0],"times":[8.0]}',
     "criterion-text": b"a/b                     time:   [1.0 ns 2.0 ns 3.0 ns]\n",
+    "publication": encode(PUBLICATION),
     "parquet": _packed(),
 }
 """Formats that people write themselves, and short content for tests that read it often."""

@@ -61,6 +61,10 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
         ("perftrail show", "print every median with its interval, and the changes along the history"),
         ("perftrail show --search", "show the last search, step by step"),
     ),
+    "publish": (
+        ("perftrail publish -o pages", "add the results of the study here to the site in pages"),
+        ("perftrail publish benchmarks -o pages/performance", "publish into a part of a site"),
+    ),
     "report": (
         ("perftrail report -o report", "write report/index.html"),
         ("perftrail report --format markdown", "print the report as text, for an issue"),
@@ -126,6 +130,7 @@ PAGES = {
     "compare": "how-to/ci.md",
     "watch": "how-to/watch.md",
     "show": "how-to/first-study.md",
+    "publish": "how-to/publish.md",
     "report": "how-to/report.md",
     "serve": "how-to/dashboard.md",
     "explain": "how-to/backport.md",

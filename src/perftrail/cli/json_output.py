@@ -38,6 +38,7 @@ COMMANDS_WITH_JSON = (
     "import",
     "init",
     "measure",
+    "publish",
     "report",
     "run",
     "show",
@@ -61,6 +62,7 @@ def json_types() -> Mapping[str, object]:
     from perftrail.measure.session import MissingJson
     from perftrail.present.export import ExportedJson
     from perftrail.present.html_page import ReportJson
+    from perftrail.present.site.directory import PublishJson
     from perftrail.present.trial_files import TrialJson
     from perftrail.results.claims import JudgementJson
     from perftrail.results.gate import GateJson
@@ -91,6 +93,7 @@ def json_types() -> Mapping[str, object]:
         ImportedJson,
         FirstStudyJson,
         TrialJson,
+        PublishJson,
         ReportJson,
         RunReportJson,
         list[ShownRowJson],

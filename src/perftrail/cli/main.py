@@ -34,6 +34,7 @@ GROUPS = {
     "Understand": {
         "show": "Show medians and changes, or the steps of a search.",
         "report": "Write a page with the answer, its charts and its evidence.",
+        "publish": "Add the report and the history to a static site, with a badge.",
         "serve": "Show studies in a browser, also while they are measured.",
         "explain": "Show what differs between a revision and its parent.",
         "backport": "Apply a change to an old revision; measure its gain and costs.",

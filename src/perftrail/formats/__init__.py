@@ -39,6 +39,7 @@ FORMATS: Mapping[str, str] = {
     "divan": "printed output of divan",
     "gungraun": "gungraun's JSON (--output-format=json) or printed output",
     "otava": "Otava's configuration (otava.yaml) with tests of the type csv",
+    "publication": "results.json of a site that perftrail publish writes",
     "jsonl": 'JSON lines with "benchmark", "metric" and "value", and "point", an object',
     "parquet": "Parquet with the columns of the CSV",
     "csv": "CSV with the columns benchmark, metric and value",

@@ -15,7 +15,7 @@ from perftrail.present.shared_sentences import interval_words, pairs_by_metric
 from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from perftrail.model.subject import Revision
     from perftrail.results.gate import FailedSide, Gate, Row
@@ -183,9 +183,18 @@ def row_effect(row: Row) -> str:
     if comparison.high - comparison.low < EXACT:
         is_equal = abs(math.log(comparison.effect)) < EXACT
         return "equal each time" if is_equal else f"{_size(comparison, comparison.effect)} each time"
-    if comparison.effect >= 2.0 or comparison.effect <= 0.5:
-        return f"× {interval_words(comparison.effect, comparison.low, comparison.high)}"
-    low, value, high = ((each - 1.0) * 100.0 for each in (comparison.low, comparison.effect, comparison.high))
+    return ratio_change(comparison.effect, comparison.low, comparison.high)
+
+
+def ratio_change(value: float, low: float, high: float) -> str:
+    """Return a ratio after/before with its interval: as percentages, or as a factor if it is large.
+
+    >>> ratio_change(1.052, 1.041, 1.063), ratio_change(2.3, 2.2, 2.4)
+    ('+5.2 % [+4.1, +6.3]', '× 2.30 [2.20, 2.40]')
+    """
+    if value >= 2.0 or value <= 0.5:
+        return f"× {interval_words(value, low, high)}"
+    low, value, high = ((each - 1.0) * 100.0 for each in (low, value, high))
     digits = min(2, decimals(value, low, high))
     return f"{_signed(value, digits)} % [{_signed(low, digits)}, {_signed(high, digits)}]"
 
@@ -446,11 +455,15 @@ def effort(gate: Gate) -> str:
 
 def machine(gate: Gate) -> str:
     """Return the name of the machine with its most important facts."""
-    facts = gate.machine.facts
+    return machine_words(gate.machine.id, gate.machine.facts)
+
+
+def machine_words(id: str, facts: Mapping[str, str]) -> str:
+    """Return the name of a machine with its most important facts."""
     facts_words = [
         text.format(facts[fact]) for fact, text in MACHINE.items() if facts.get(fact, "unknown") != "unknown"
     ]
-    return ", ".join([gate.machine.id, *facts_words])
+    return ", ".join([id, *facts_words])
 
 
 def revision_words(revision: Revision) -> str:

@@ -470,19 +470,19 @@ def to_html(page: Page, stills: Mapping[str, str]) -> str:
     """Return the page; `stills` are its charts as SVG by name, for print and for readers without scripts."""
     from jinja2 import Environment, StrictUndefined
 
-    scripts = [Markup(bundle()), Markup(_text("page.js"))]  # noqa: S704 - our own scripts, nothing from a study
+    scripts = [Markup(bundle()), Markup(template_text("page.js"))]  # noqa: S704 - our own scripts, nothing from a study
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["tied"] = tied
-    template = environment.from_string(_text("page.html"))
+    template = environment.from_string(template_text("page.html"))
     columns = Columns()
     return template.render(
         page=page,
         at_once=AT_ONCE,
-        style=Markup(_text("page.css")),  # noqa: S704 - as above
+        style=Markup(template_text("page.css")),  # noqa: S704 - as above
         scripts=scripts,
-        policy=_policy(scripts),
+        policy=content_policy(scripts, evaluates=True),
         stills={name: _data_address(drawn) for name, drawn in stills.items() if len(drawn) <= LARGEST_STILL},
         specs={chart.name: _inert(chart.spec) for chart in page.charts},
         looks=_inert({"light": config("light"), "dark": config("dark")}),
@@ -511,12 +511,16 @@ def tied(text: str) -> str:
     return text.replace(" %", "\u00a0%").replace("× ", "×\u00a0")
 
 
-def _policy(scripts: list[Markup]) -> str:
-    """Return the content security policy: only the page's own scripts, by digest."""
+def content_policy(scripts: Sequence[str], *, evaluates: bool) -> str:
+    """Return the content security policy of a page: only its own scripts, by digest, and no request.
+
+    `evaluates`: a script compiles functions, as Vega does.
+    """
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    evaluation = " 'unsafe-eval'" if evaluates else ""
     return (
-        f"default-src 'none'; script-src {allowed} 'unsafe-eval'; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src {allowed}{evaluation}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
 
@@ -525,7 +529,8 @@ def _data_address(drawn: str) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(drawn.encode()).decode()
 
 
-def _text(name: str) -> str:
+def template_text(name: str) -> str:
+    """Return a file of the templates."""
     return (files("perftrail.present") / "templates" / name).read_text(encoding="utf-8")
 
 

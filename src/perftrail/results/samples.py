@@ -85,7 +85,7 @@ UNKNOWN = "unknown"
 OF_COMMANDS = frozenset({"hyperfine"})
 """Formats whose subjects are commands: alternatives that were measured at the time of the file."""
 
-TABLES = frozenset({"csv", "jsonl", "parquet"})
+TABLES = frozenset({"csv", "jsonl", "parquet", "publication"})
 """Formats of perftrail's own samples, whose subjects are written as revision and variant."""
 
 
