@@ -264,6 +264,30 @@ def test_what_is_not_a_site_is_refused(project: Project, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
 
 
+def test_a_comparison_of_the_newest_revision_is_the_state(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    base = repository.commit({"work": "echo took 100; echo kept 7\n"}, subject="the <b>base</b>")
+    head = repository.commit({"work": "echo took 110; echo kept 7\n"})
+    study = tmp_path / "perftrail.toml"
+    study.write_text(
+        f'[source]\nkind = "git"\nlocation = "{repository.path}"\n[measure]\nwarmups = 0\n'
+        '[benchmark.work]\ncommand = "sh {build}/work"\n'
+        "metrics.took = { pattern = 'took ([0-9]+)', unit = \"s\" }\n"
+        "metrics.kept = { pattern = 'kept ([0-9]+)' }\n"
+    )
+    perftrail("compare", base, head, study)
+    site = tmp_path / "site"
+    published = json.loads(perftrail("publish", study, "-o", site, "--json").stdout)
+    assert published["answer"] == f"1 of 2 metrics is slower than at {base[:10]} “the <b>base</b>”."
+    assert published["badge"] == "1 slower"
+    state = json.loads((site / "state.json").read_text())
+    assert [(each["name"], each["state"]) for each in state["metrics"]] == [
+        ("work.took", "slower"),
+        ("work.kept", "same"),
+    ]
+    assert state["metrics"][0]["effect"] == pytest.approx(1.1)
+
+
 def workflow(heading: str) -> Any:
     """Return the YAML of a section of the page about CI."""
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "ci.md").read_text()

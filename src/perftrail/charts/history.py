@@ -278,16 +278,22 @@ SPARKLINE = (160, 32)
 """Width and height of a sparkline, in pixels."""
 
 
-def sparkline(values: Sequence[float]) -> str:
+def sparkline(values: Sequence[float], *, least_range: float = 0.0) -> str:
     """Return a line through some values as the path of an SVG, from left to right; empty for fewer than two.
+
+    The height is at least `least_range`, as a share of the largest value: smaller noise looks small.
 
     >>> sparkline([1.0, 3.0, 2.0])
     'M0,30 L80,2 L160,16'
+    >>> sparkline([1.0, 1.02], least_range=0.1)
+    'M0,18.75 L160,13.25'
     """
     if len(values) < 2:
         return ""
     (width, height), low = SPARKLINE, min(values)
     span = max(values) - low or 1.0
+    if (least := least_range * max(map(abs, values))) > span:
+        low, span = low - (least - span) / 2.0, least
     points = (
         f"{width * index / (len(values) - 1):.4g},{2.0 + (height - 4.0) * (1.0 - (value - low) / span):.4g}"
         for index, value in enumerate(values)

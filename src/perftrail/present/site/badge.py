@@ -24,7 +24,7 @@ COLOURS: dict[State, str] = {
 
 HEIGHT, PADDING = 20, 6
 WIDE, NARROW = frozenset("mwMW%@"), frozenset("ijlftr.,:;!'|()[] ")
-PIXELS_WIDE, PIXELS, PIXELS_NARROW = 10.2, 7.0, 4.4
+PIXELS_WIDE, PIXELS, PIXELS_NARROW = 10.0, 6.8, 4.3
 """Width of a letter at 11 pixels of the fonts that browsers choose; the badge then fits the text to it exactly."""
 
 LONGEST = 60

@@ -40,6 +40,9 @@ LONGEST_SENTENCE = 300
 
 MOST_SPARKLINE_POINTS = 48
 
+SPARKLINE_RANGE = 0.05
+"""Smallest height of a sparkline, as a share of the value: noise does not look like a change."""
+
 DIGITS = 4
 """Fewest significant digits of a drawn value."""
 
@@ -220,7 +223,8 @@ def metric_row(metric: MetricState) -> MetricRow:
         newest=quantity(estimate.value, escaped(metric.unit), low=estimate.low, high=estimate.high),
         change=_change(metric),
         sparkline=sparkline(
-            [each.value for each in evenly(values, MOST_SPARKLINE_POINTS) if each is not None]
+            [each.value for each in evenly(values, MOST_SPARKLINE_POINTS) if each is not None],
+            least_range=SPARKLINE_RANGE,
         ),
     )
 

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from perftrail.results.gate import Gate
     from perftrail.results.rows import Row
 
+UNPUBLISHED_FACTS = frozenset({"boot_id", "booted"})
+"""Facts of a machine that readers do not need, and that would differ in each publication."""
+
 BUILD_LETTERS = 12
 """Length of the published name of a build."""
 
@@ -66,7 +69,11 @@ def publication_of(
         tone=page.verdict.tone,
         evidence=tuple((fact.label, fact.text) for fact in page.verdict.facts),
         machine=PublishedMachine(
-            id=data.view.machine.id, facts=dict(data.view.machine.facts), tools=_tools(data)
+            id=data.view.machine.id,
+            facts={
+                name: text for name, text in data.view.machine.facts.items() if name not in UNPUBLISHED_FACTS
+            },
+            tools=_tools(data),
         ),
         revisions=tuple(_revision(data.by_id[id_]) for id_ in numbers),
         metrics=tuple(

@@ -133,6 +133,8 @@
     if (series.c) {
       const list = html("ul");
       list.append(...series.c.slice(-MOST_CHANGES).reverse().map(([, , , words]) => html("li", words)));
+      const earlier = series.c.length - MOST_CHANGES;
+      if (earlier > 0) list.append(html("li", `and ${earlier} earlier change${earlier === 1 ? "" : "s"}`));
       figure.append(list);
     }
     panel.replaceChildren(figure);
