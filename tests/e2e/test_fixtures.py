@@ -153,7 +153,10 @@ def test_a_crashed_server_is_a_failed_invocation_with_its_last_output(tmp_path: 
     done = perftrail("run", file, "--json", expect=1)
     found = json.loads(done.stdout)["failures"][0]
     assert found["stage"] == "fixture"
-    assert found["message"] == 'service db ended: exit code 3; its last line is "I have had enough"'
+    assert found["message"].splitlines() == [
+        'service db ended: exit code 3; its last line is "I have had enough"',
+        "earlier: ready to answer",
+    ]
     assert Path(found["log"]).read_text() == "ready to answer\nI have had enough\n"
     assert log.read_text() == "cleaned\n"
 
@@ -203,6 +206,22 @@ def test_a_server_is_ready_when_its_port_or_a_command_answers(tmp_path: Path, tr
     file.write_text(file.read_text().replace('line = "ready to answer"', ready))
     perftrail("run", file)
     assert len(samples(file, "cost")) == 2
+
+
+def test_check_shows_the_fixture_and_what_this_machine_lacks(tmp_path: Path, tree: Path) -> None:
+    file = write_served_study(
+        tmp_path / "study",
+        location=tree,
+        service='restart = "each"',
+        benchmark='setup = ["true", "true"]\nmeasure = "server"\ncpus = "4000"\nnice = 2',
+    )
+    shown = perftrail("check", file).stdout
+    fixture = next(line for line in shown.splitlines() if line.startswith("fixture"))
+    assert fixture.split(maxsplit=1)[1] == (
+        "ask: services db (started for each invocation); CPU time and memory of the services; setup: 2 lines; "
+        "CPUs 4000; niceness 2"
+    )
+    assert "benchmark.ask.cpus: the available CPUs are" in shown
 
 
 def running(file: Path, started: Path) -> subprocess.Popen[bytes]:

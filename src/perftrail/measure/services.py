@@ -38,6 +38,8 @@ POLL_SECONDS = 0.01
 STOP_SECONDS = 10.0
 """Time for a service to stop before perftrail kills it."""
 
+MOST_QUOTED = 3
+"""Number of the last lines of a service's output in a message."""
 LONGEST_QUOTE = 300
 LOCAL_ADDRESS = "127.0.0.1"
 
@@ -263,7 +265,7 @@ _END_BYTES = 1 << 16
 
 
 def last_output(log: Path) -> str:
-    """Return the last line of a service's output as a quote; empty if there is none."""
+    """Return the last line of a service's output as a quote, and the lines before it; empty if there are none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
@@ -272,4 +274,7 @@ def last_output(log: Path) -> str:
             ]
     except OSError:
         return ""
-    return f"; its last line is {quoted(lines[-1][:LONGEST_QUOTE])}" if lines else ""
+    if not lines:
+        return ""
+    *earlier, last = (line[:LONGEST_QUOTE] for line in lines[-MOST_QUOTED:])
+    return "\n".join([f'; its last line is "{last}"', *(f"earlier: {line}" for line in reversed(earlier))])

@@ -196,7 +196,7 @@ def _fixture(study: Study, name: str) -> str:
     """Return what surrounds the invocations of a benchmark; empty for nothing."""
     benchmark = study.benchmarks[name]
     services = [
-        f"{service}{' (restarted for each invocation)' * (each.restart == 'each')}"
+        f"{service} ({'started for each invocation' if each.restart == 'each' else 'one start for each build'})"
         for service, each in services_of(study, benchmark).items()
     ]
     lines = {
