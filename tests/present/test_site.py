@@ -165,6 +165,18 @@ def test_a_change_that_was_undone_is_no_change(study: Study) -> None:
     assert metric_row(row).change.startswith("of 2 % or more: ")
 
 
+def test_a_removed_benchmark_is_listed_last_and_not_counted(study: Study) -> None:
+    removed = metric(step(19, at=10, ratio=1.5), name="removed")
+    found = history_of(study, publication(removed, metric(step(40, at=40, ratio=1.0)), revisions=REVISIONS))
+    assert [(each.name.benchmark, each.state) for each in found.metrics] == [
+        ("work", "same"),
+        ("removed", "retired"),
+    ]
+    assert verdict_of(found).sentence == "No change in 1 metric within the newest 20 measured revisions."
+    assert badge_of(found).message == "no change"
+    assert metric_row(found.metrics[1]).change.startswith("last measured at 0000000000")
+
+
 def test_a_comparison_of_the_newest_revision_decides(study: Study) -> None:
     def compared(head: int, verdict: VerdictWord) -> PublishedComparison:
         effect = {"slower": 1.1, "unclear": 0.0}.get(verdict, 1.0)
@@ -351,7 +363,7 @@ def test_a_badge_states_the_worst_in_words(study: Study) -> None:
         return badge_of(history_of(study, publication(*metrics, revisions=REVISIONS)))
 
     slow, fast = step(40, at=30, ratio=1.2), step(40, at=30, ratio=0.8)
-    same, few = step(40, at=40, ratio=1.0), {0: 1.0}
+    same, few = step(40, at=40, ratio=1.0), {39: 1.0}
     assert badge(metric(slow), metric(slow, name="more"), metric(fast, name="x")).message == "2 slower"
     assert badge(metric(slow), metric(fast, name="x", better="higher", unit="1/s")).message == "2 worse"
     assert badge(metric(fast), metric(same, name="x")).message == "1 faster"

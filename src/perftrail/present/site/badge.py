@@ -19,6 +19,7 @@ COLOURS: dict[State, str] = {
     "faster": "#005a8f",
     "same": "#006b4f",
     "unclear": "#5a6270",
+    "retired": "#5a6270",
 }
 """Colours that colour-blind readers distinguish, with white text at a contrast above 4.5; the words say the same."""
 
@@ -55,7 +56,7 @@ def badge_of(history: SiteHistory) -> Badge:
         if changed:
             word = words[0] if all(each.is_time for each in changed) else words[1]
             return Badge(message=f"{len(changed)} {word}", state="slower" if state == "slower" else "faster")
-    if counts["unclear"] == len(history.metrics):
+    if counts["unclear"] == len(history.current):
         return Badge(message="unclear", state="unclear")
     if counts["unclear"]:
         return Badge(message=f"no change, {counts['unclear']} unclear", state="same")

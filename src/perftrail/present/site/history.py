@@ -17,6 +17,7 @@ from perftrail.model.benchmark import Point
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision, Subject
 from perftrail.model.wording import counted
+from perftrail.present.answer_sentence import revision_name
 from perftrail.results.changes import begin_changes, with_answers
 from perftrail.results.rows import Row
 
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
     from perftrail.ports import Engine
     from perftrail.results.changes import HistoryChange, HistoryChanges
 
-State = Literal["slower", "faster", "unclear", "same"]
-"""State of a metric; ``slower`` means worse, in whichever direction the metric is better."""
+State = Literal["slower", "faster", "unclear", "same", "retired"]
+"""State of a metric; ``slower`` means worse, in whichever direction the metric is better.
+
+``retired``: none of the newest revisions has a value, for example because the benchmark was removed.
+"""
 
 STATES: tuple[State, ...] = get_args(State)
 
@@ -194,6 +198,11 @@ class SiteHistory:
     comparison: PublishedComparison | None
 
     @cached_property
+    def current(self) -> tuple[MetricState, ...]:
+        """The metrics that newest revisions have."""
+        return tuple(each for each in self.metrics if each.state != "retired")
+
+    @cached_property
     def counts(self) -> Mapping[State, int]:
         """The number of metrics in each state."""
         found = Counter(each.state for each in self.metrics)
@@ -241,6 +250,7 @@ def read_history(
             verdict=judged.get(name),
             base=comparison.base_name if comparison is not None else "",
             threshold=threshold,
+            revisions=len(measured),
         )
         for name, metric in described.items()
     ]
@@ -324,6 +334,7 @@ def _metric(
     verdict: PublishedVerdict | None,
     base: str,
     threshold: float,
+    revisions: int,
 ) -> MetricState:
     machine = points[-1].machine
     own = [each for each in points if each.machine == machine]
@@ -334,6 +345,8 @@ def _metric(
             recent = Recent(effect=verdict.effect, low=verdict.low, high=verdict.high, base=base)
         elif state == "unclear":
             reason = "the comparison has too few pairs"
+    elif points[-1].position < revisions - RECENT:
+        state, reason = "retired", f"last measured at {revision_name(points[-1].row.subject.revision)}"
     else:
         newest = {each.row.subject.revision.id for each in own[-RECENT:]}
         recent = _recent(

@@ -63,7 +63,7 @@ ENVIRONMENT = {
 }
 """Facts of a machine that can change the speed of a program, with their names."""
 
-NO_CHANGE: Mapping[str, str] = {"unclear": "unclear", "same": "no change"}
+NO_CHANGE: Mapping[str, str] = {"unclear": "unclear", "same": "no change", "retired": "retired"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ def to_index(history: SiteHistory, reports: Sequence[PublishedReport]) -> str:
 
 def verdict_of(history: SiteHistory) -> Verdict:
     """Return the state of a site in a sentence, with its evidence."""
-    counts, metrics = history.counts, len(history.metrics)
+    counts, metrics = history.counts, len(history.current)
     slower, faster, unclear = counts["slower"], counts["faster"], counts["unclear"]
     base = "" if history.comparison is None else escaped(history.comparison.base_name)
     newest = counted(min(RECENT, len(history.revisions)), "measured revision")
@@ -147,7 +147,7 @@ def verdict_of(history: SiteHistory) -> Verdict:
         last = history.publications[-1]
         text, tone = escaped(last.sentence, longest=LONGEST_SENTENCE).removesuffix("."), last.tone
     elif unclear == metrics:
-        text, tone = f"Unclear: {history.metrics[0].reason or 'no verdict is certain'}", "unclear"
+        text, tone = f"Unclear: {history.current[0].reason or 'no verdict is certain'}", "unclear"
     else:
         against = f"against {base}" if base else f"within the newest {newest}"
         text = f"No change in {counted(metrics - unclear, 'metric')} {against}"
