@@ -192,11 +192,13 @@ def test_a_failed_line_is_a_failed_invocation(
 
 
 def test_a_server_that_is_never_ready_is_reported_with_its_last_output(tmp_path: Path, tree: Path) -> None:
-    file = write_served_study(tmp_path / "study", location=tree, service='timeout = "1s"')
-    file.write_text(file.read_text().replace('line = "ready to answer"', 'line = "accepting"'))
+    file = write_served_study(tmp_path / "study", location=tree, service='timeout = "4s"')
+    text = file.read_text().replace('line = "ready to answer"', 'line = "accepting"')
+    file.write_text(
+        text.replace("python3 {build}/server.py 1 {port}", "sh -c 'echo not yet; exec sleep 1000' {port}")
+    )
     assert failure(file) == (
-        'service db is not ready after 1.0 s: no line of its output matches "accepting"; '
-        'its last line is "ready to answer"'
+        'service db is not ready after 4.0 s: no line of its output matches "accepting"; its last line is "not yet"'
     )
 
 
