@@ -1,10 +1,13 @@
 """Which commands can run a program that a linker made."""
 
+from typing import Literal
+
 import pytest
 
 from perftrail.model.benchmark import Benchmark, Point
 from perftrail.model.plan import Cell
 from perftrail.model.program import layout_words, may_be_linked
+from perftrail.model.service import Service
 from perftrail.model.subject import Revision, Subject
 from tests.measure.fake_session import a_study
 
@@ -43,6 +46,20 @@ def test_only_a_command_without_an_interpreter_can_run_a_linked_program(command:
 def test_relative_paths_are_of_the_build_if_the_command_runs_there(command: str, linked: bool) -> None:
     study = a_study(benchmarks={"b": Benchmark(command=command, directory=".")})
     cell = Cell(subject=Subject(revision=Revision(id="1"), variant="plain"), benchmark="b", point=Point())
+    assert may_be_linked(study, cell) is linked
+
+
+@pytest.mark.parametrize(("restart", "linked"), [("never", True), ("each", False)])
+def test_a_service_with_one_start_has_one_memory_layout(
+    restart: Literal["never", "each"], linked: bool
+) -> None:
+    study = a_study(
+        benchmarks={"work": Benchmark(command="python3 {build}/client.py", services=("db",))},
+        services={"db": Service(command="python3 {build}/server.py", restart=restart)},
+    )
+    cell = Cell(
+        subject=Subject(revision=Revision(id="r1"), variant="plain"), benchmark="work", point=Point(())
+    )
     assert may_be_linked(study, cell) is linked
 
 

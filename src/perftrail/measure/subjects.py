@@ -31,7 +31,7 @@ from perftrail.model.build import BuildRecord, Built, Failure, Prepared, content
 from perftrail.model.measurement import UNDRAWN, Origin, Runnable
 from perftrail.model.placeholders import sources_named, study_files
 from perftrail.model.plan import benchmark_steps, command_line, named_sources, recipe_of, texts_with_files
-from perftrail.model.program import may_be_linked
+from perftrail.model.program import has_layout_of_service, may_be_linked
 from perftrail.model.runnable_key import RunnableKeys, runnable_key
 from perftrail.model.source import MAIN, NO_PINS
 from perftrail.model.subject import Revision
@@ -518,6 +518,8 @@ class SubjectBuilder:
 
     def is_linked(self, cell: Cell) -> bool:
         """Whether a linker produced the cell's program, judged by the command and the files of existing builds."""
+        if has_layout_of_service(self._study, cell.benchmark):
+            return True
         if not may_be_linked(self._study, cell):
             return False
         recipe = self.build_inputs.recipe(cell.subject)

@@ -10,6 +10,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
+from perftrail.model.fixture import services_of
 from perftrail.model.plan import command_line
 
 if TYPE_CHECKING:
@@ -59,12 +60,21 @@ def layout_words(*, linked: bool, usual: str = "") -> str:
     )
 
 
+def has_layout_of_service(study: Study, benchmark: str) -> bool:
+    """Return whether a benchmark uses a service with one start, so with one memory layout, for all its invocations."""
+    services = services_of(study, study.benchmarks[benchmark])
+    return any(service.restart == "never" for service in services.values())
+
+
 def may_be_linked(study: Study, cell: Cell) -> bool:
     """Return whether a cell's command can run a program that a linker produced.
 
+    A service that is not started again counts as one, because it has one memory layout for each build, whoever made it.
     A command of an installed interpreter cannot; an interpreter of the build is the measured program.
     A shell counts for the files that it is given.
     """
+    if has_layout_of_service(study, cell.benchmark):
+        return True
     prefix = " ".join(study.variants[cell.subject.variant].run.prefix)
     line = f"{prefix} {command_line(study, cell)}"
     benchmark = study.benchmarks[cell.benchmark]
