@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.model.fixture import services_of
+from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.wording import counted, duration, escaped, listed, quantity
 from perftrail.present.failures import failure_group_lines, remedy_lines, skipped_words
 from perftrail.present.shared_sentences import shell_words
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.results.remaining_work import Span
     from perftrail.verbs.check import AttemptReport, FirstRun, StudyPlan
+    from perftrail.verbs.init.draft import BuildDraft, StudyDraft
     from perftrail.verbs.init.start import FirstStudy
 
 LONGEST_LINE = 1000
@@ -55,7 +57,12 @@ def print_plan(
         ("variants", ", ".join(_variant(name, each) for name, each in study.variants.items())),
         ("builds", f"{plan.subjects}: {plan.built} done, {plan.failed} failed, {builds_left} left"),
         *(("skipped", skipped_words(each)) for each in plan.skipped_revisions),
-        *(("benchmark", _benchmark(name, benchmark)) for name, benchmark in study.benchmarks.items()),
+        *_suites(study),
+        *(
+            ("benchmark", _benchmark(name, benchmark))
+            for name, benchmark in study.benchmarks.items()
+            if not isinstance(benchmark, SuiteBenchmark)
+        ),
         *(("fixture", text) for name in study.benchmarks if (text := _fixture(study, name))),
         ("points", f"{plan.cells}"),
         ("invocations", f"{_counts(plan.invocations)}, {plan.stored} stored, {_counts(plan.left)} left"),
@@ -162,9 +169,7 @@ def print_first_study(created: FirstStudy) -> None:
         others = dict.fromkeys(other.system for other in draft.others if other.system != build_system.system)
         if others:
             lines.append(("", f"also found: {', '.join(others)}; choose with --build NAME"))
-        lines.append(("benchmark", build_system.benchmark.command))
-        lines.append(("", build_system.benchmark.why))
-        lines.append(("metric", f"{draft.metric}: {draft.metric_reason}"))
+        lines += _drafted_benchmark(draft, build_system)
     lines += [("note", note) for note in created.notes]
     for name, text in lines:
         click.echo(f"{name:<12} {escaped(text, longest=LONGEST_LINE)}")
@@ -185,6 +190,28 @@ def _print_next(command: str, shared_options: Sequence[str], *, first_step: str 
 
 def _variant(name: str, variant: Variant) -> str:
     return f"{name} ({variant.directory}/)" if variant.directory else name
+
+
+def _drafted_benchmark(draft: StudyDraft, build: BuildDraft) -> list[tuple[str, str]]:
+    """Return what a first study measures, and why."""
+    if build.suite is not None:
+        return [("suite", f"{build.suite.kind}: {build.suite.why}")]
+    return [
+        ("benchmark", build.benchmark.command),
+        ("", build.benchmark.why),
+        ("metric", f"{draft.metric}: {draft.metric_reason}"),
+    ]
+
+
+def _suites(study: Study) -> list[tuple[str, str]]:
+    """Return each suite with the number of its benchmarks, as far as it was listed."""
+    lines = []
+    for name, suite in study.suites.items():
+        own = [each for each in study.benchmarks.values() if isinstance(each, SuiteBenchmark)]
+        count = sum(each.suite == name for each in own)
+        known = counted(count, "benchmark") if count else "its benchmarks are listed when it is built first"
+        lines.append(("suite", f"{name}, {suite.kind}: {known}"))
+    return lines
 
 
 def _benchmark(name: str, benchmark: Benchmark) -> str:

@@ -31,26 +31,32 @@ _OWN_CLOCK = re.compile(r"/(?:real_time|manual_time|threads:\d+)\b")
 def listing(suite: Suite) -> str:
     """Run each benchmark for a moment."""
     options = f"--benchmark_min_time={_LISTING_SECONDS} --benchmark_format=json{words(suite.arguments)}"
-    return for_each_program(suite, f'({in_directory(suite.path)} && exec {{build}}/"$program" {options})')
+    return for_each_program(
+        suite, f'({in_directory(suite.path)} && exec {{build}}/"$program" {options}) || true'
+    )
 
 
 def read_listing(output: str, suite: Suite) -> tuple[SuiteItem, ...]:
     """Return every benchmark of every program; with several programs, names begin with that of the program."""
     programs = tuple(by_program(output))
     items: dict[tuple[str, Point], SuiteItem] = {}
+    wrong: list[str] = []
     for program, printed in programs:
         if not printed.strip():
             continue
         try:
             document = parse(printed.encode())
         except FormatError as error:
-            raise FormatError(f"{program}: {error}") from error
+            wrong.append(f"{program}: {error}")  # a program of another kind, whose name matches
+            continue
         context = document.get("context")
         takes_iterations = context is not None and context.get("library_version") is not None
         prefix = f"{program.rpartition('/')[2]}/" if len(programs) > 1 else ""
         for entry in document["benchmarks"].elements():
             item = _item(entry, suite, program=program, prefix=prefix, takes_iterations=takes_iterations)
             items.setdefault((item.name, item.point), item)
+    if wrong and not items:
+        raise FormatError(wrong[0])
     return tuple(items.values())
 
 

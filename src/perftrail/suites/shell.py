@@ -19,7 +19,7 @@ RUNNERS = "PERFTRAIL_RUNNERS"
 _MARK = "perftrail: program "
 """Start of the line before the list of a program."""
 
-_PATTERN = re.compile(r"[^\w./*?+@-]")
+_PATTERN = re.compile(r"[^\w./*?+@\[\]-]")
 """Characters that are quoted in a path; ``*`` and ``?`` stay patterns."""
 
 
@@ -48,12 +48,31 @@ def for_each_program(suite: Suite, line: str) -> str:
     A line with the program's path in the build precedes the output of each. Programs are patterns relative to the
     build.
     """
-    patterns = " ".join(_PATTERN.sub(lambda found: f"\\{found[0]}", each) for each in suite.program)
+    patterns = " ".join(
+        _PATTERN.sub(lambda found: f"\\{found[0]}", each) for each in _without_stars(suite.program)
+    )
     return (
         f"cd {{build}} && for program in {literal(patterns)}; do "
         f'[ -f "$program" ] && [ -x "$program" ] || continue; '
         f"printf '\\n%s%s\\n' '{_MARK}' \"$program\"; {line} || exit 1; done"
     )
+
+
+_DEPTH = 8
+"""Largest number of directories that ``**`` stands for."""
+
+
+def _without_stars(patterns: Iterable[str]) -> Iterator[str]:
+    """Yield patterns without ``**``, which a plain shell does not know, for each number of directories.
+
+    >>> list(_without_stars(["a/**/b"]))[:3]
+    ['a/b', 'a/*/b', 'a/*/*/b']
+    """
+    for pattern in patterns:
+        if "**/" not in pattern:
+            yield pattern
+            continue
+        yield from (pattern.replace("**/", "*/" * depth, 1) for depth in range(_DEPTH + 1))
 
 
 def by_program(output: str) -> Iterator[tuple[str, str]]:

@@ -102,7 +102,7 @@ def write_detected_study(directory: Path) -> WrittenStudy:
     if root is None:
         raise UsageError(NO_STUDY)
     draft = draft_study(root.directory, study=root.directory, system=None)
-    if draft.build is None or draft.build.benchmark.placeholder:
+    if draft.build is None or (draft.build.suite is None and draft.build.benchmark.placeholder):
         raise UsageError(
             f"no perftrail.toml in this directory or above, and perftrail found no benchmark in {root.directory}; "
             "write the command to measure after --, or create a study with: perftrail init"
@@ -136,7 +136,8 @@ def _detected(draft: StudyDraft) -> str:
         return "perftrail found no build system, so nothing is built; --build LINE builds"
     steps = " && ".join(step.line for step in draft.build.steps)
     manifest = posixpath.join(draft.directory, draft.build.manifest)
-    return f"build: {steps} ({draft.build.system}, because of {quoted(manifest)})"
+    suite = f"suite: {draft.build.suite.kind}; " if draft.build.suite is not None else ""
+    return f"{suite}build: {steps} ({draft.build.system}, because of {quoted(manifest)})"
 
 
 def _write(text: str, root: Path) -> Path:

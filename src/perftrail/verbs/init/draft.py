@@ -17,6 +17,8 @@ from perftrail.model.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from perftrail.model.suite import SuiteKind
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
@@ -184,6 +186,21 @@ class BenchmarkDraft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteDraft:
+    """The benchmark suite of a project, in the terms of `[suite]`; it takes the place of a benchmark."""
+
+    kind: SuiteKind
+    why: str
+    program: tuple[str, ...] = ()
+    path: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+SUITE = "bench"
+"""Name of a drafted suite."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BuildDraft:
     """A build of a program by one build system.
 
@@ -207,6 +224,7 @@ class BuildDraft:
     hints: tuple[str, ...] = ()
     relink: tuple[Step, ...] = ()
     no_relink_reason: str = ""
+    suite: SuiteDraft | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +260,12 @@ class StudyDraft:
 
     @property
     def metric(self) -> str:
-        """The metric to search: one that the benchmark prints, else CPU time on a busy machine, else wall time."""
+        """The metric to search: one that the benchmark prints, else CPU time on a busy machine, else wall time.
+
+        Empty for a suite: all its benchmarks.
+        """
+        if self.build is not None and self.build.suite is not None:
+            return ""
         printed = self.build.benchmark.printed if self.build is not None else {}
         return next(iter(printed), "cpu" if self.is_busy else "wall")
 

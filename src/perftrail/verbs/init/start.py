@@ -17,6 +17,7 @@ from perftrail.builds.relinking import missing_linker
 from perftrail.errors import SourceError, UsageError
 from perftrail.model.source import Source
 from perftrail.model.study import FindPolicy
+from perftrail.model.suite import SuiteKind
 from perftrail.model.wording import listed, quoted, suggestion
 from perftrail.process.launcher import Launcher
 from perftrail.sources.fossil import FossilSource
@@ -28,6 +29,7 @@ from perftrail.verbs.init.draft import (
     BENCHMARK_NAME,
     OPTION_SOURCES,
     SOURCE_SUFFIXES,
+    SUITE,
     BenchmarkDraft,
     SourceDraft,
     StudyDraft,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.ports import Starter
     from perftrail.sources.git.command import Git
-    from perftrail.verbs.init.draft import BuildDraft, Step
+    from perftrail.verbs.init.draft import BuildDraft, Step, SuiteDraft
 
 
 DEFAULT_REVISIONS = 50
@@ -150,11 +152,12 @@ _NOTHING = BenchmarkDraft(
 def study_text(draft: StudyDraft) -> str:
     """Return the text of a study file; keys that perftrail cannot fill in become comments."""
     benchmark = draft.build.benchmark if draft.build else _NOTHING
+    suite = draft.build.suite if draft.build else None
     parts = (
         _head(draft),
         _source(draft.source),
         _build(draft),
-        _benchmark(benchmark),
+        _benchmark(benchmark) if suite is None else _suite(suite),
         _measure(),
         _find(draft),
     )
@@ -286,6 +289,21 @@ def _benchmark(benchmark: BenchmarkDraft) -> Iterable[str]:
         yield f"metrics.{name} = {_table((key, value) for key, value in keys.items() if value)}"
 
 
+def _suite(suite: SuiteDraft) -> Iterable[str]:
+    yield f"[suite.{SUITE}]"
+    yield f"# {suite.why}"
+    yield f"kind = {toml(suite.kind)}"
+    if suite.program:
+        yield f"program = [{', '.join(map(toml, suite.program))}]"
+    if suite.path:
+        yield f"path = {toml(suite.path)}"
+    if suite.env:
+        yield "# environment variables with which the suite finds the built files"
+        yield f"env = {_table(suite.env.items())}"
+    yield "# a regular expression chooses some of its benchmarks, as --bench does on the command line"
+    yield '# select = "parse"'
+
+
 def _measure() -> Iterable[str]:
     return (
         "[measure]",
@@ -300,15 +318,26 @@ def _find(draft: StudyDraft) -> Iterable[str]:
     usual = FindPolicy()
     return (
         "[find]",
-        "# the metric to search: wall, cpu, peak_memory, or one that the benchmark prints",
-        f"# {draft.metric}: {draft.metric_reason}",
-        f"metric = {toml(draft.metric)}",
+        *_metric(draft),
         "# the smallest change worth finding, 0.02 is 2 %; smaller changes take more invocations",
         f"threshold = {usual.smallest_change}",
         "# the probability that the answer is right",
         f"confidence = {usual.confidence}",
         "# a search stops after this time, with a partial answer; the next search continues",
         '# budget = "1h"',
+    )
+
+
+def _metric(draft: StudyDraft) -> Iterable[str]:
+    if not draft.metric:
+        return (
+            "# the metrics to search; all benchmarks of the suite together without this key",
+            '# metric = "NAME.time"',
+        )
+    return (
+        "# the metric to search: wall, cpu, peak_memory, or one that the benchmark prints",
+        f"# {draft.metric}: {draft.metric_reason}",
+        f"metric = {toml(draft.metric)}",
     )
 
 
@@ -571,6 +600,9 @@ class FirstStudyJson(TypedDict):
     source: FirstSourceJson
     build: FirstBuildJson | None
     benchmark: FirstBenchmarkJson | None
+    suite: Annotated[
+        SuiteKind | None, "the tool of the benchmark suite that init found; it replaces the benchmark"
+    ]
     notes: Annotated[list[str], "problems to solve, each with its remedy"]
     to_do: Annotated[str, "what to write into the study before check; empty if it is complete"]
 
@@ -613,7 +645,7 @@ class FirstStudy:
         build = self.draft.build
         if build is None:
             return f"write [build] and the command of {_place(self.file, 'start')}"
-        if build.benchmark.placeholder:
+        if build.suite is None and build.benchmark.placeholder:
             return f"replace the placeholder {_place(self.file, build.benchmark.name)}"
         return ""
 
@@ -643,7 +675,11 @@ class FirstStudy:
             },
             "benchmark": None
             if build is None
-            else {"command": build.benchmark.command, "placeholder": build.benchmark.placeholder},
+            else {
+                "command": build.benchmark.command if build.suite is None else "",
+                "placeholder": build.suite is None and build.benchmark.placeholder,
+            },
+            "suite": None if build is None or build.suite is None else build.suite.kind,
             "notes": list(self.notes),
             "to_do": self.to_do,
         }

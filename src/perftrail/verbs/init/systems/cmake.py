@@ -12,6 +12,7 @@ from perftrail.verbs.init.draft import (
     BuildDraft,
     Program,
     Step,
+    SuiteDraft,
     choose_program,
     is_safe_path,
     placeholder_benchmark,
@@ -102,10 +103,15 @@ def detect(tree: Tree) -> BuildDraft | None:
     program = choose_program(lists.programs(), lists.variables.get("PROJECT_NAME", tree.name))
     needs_options = program is not None and not program.unconditional and BENCHMARK_NAME.search(program.name)
     options = "".join(f" -D{name}=ON" for name in lists.options) if needs_options else ""
+    suite = _suite(tree, build_directory)
+    if suite is not None:
+        options = "".join(f" -D{name}=ON" for name in lists.options)
     libraries = [name for name in lists.libraries if is_safe_path(name)]
     outputs: tuple[str, ...] = ()
     why = "revisions with equal programs are measured once"
-    if program is not None:
+    if suite is not None:
+        outputs = suite.program
+    elif program is not None:
         outputs = (tree.path(program.path),)
     elif libraries:
         outputs = (tree.path(f"{build_directory}/lib"),)
@@ -131,7 +137,23 @@ def detect(tree: Tree) -> BuildDraft | None:
         hints=()
         if options
         else tuple(f"-D{name}=ON builds the benchmarks of this tree" for name in lists.options),
-        relink=_relink(build_directory) if program is not None else (),
+        relink=_relink(build_directory) if program is not None and suite is None else (),
+        suite=suite,
+    )
+
+
+_GOOGLE = re.compile(r"benchmark::benchmark|find_package\s*\(\s*benchmark\b", re.IGNORECASE)
+"""Use of Google Benchmark in a CMakeLists.txt."""
+
+
+def _suite(tree: Tree, build_directory: str) -> SuiteDraft | None:
+    """Return the programs that use Google Benchmark, by their usual names."""
+    if not any(path.endswith(MANIFEST) and _GOOGLE.search(tree.text(path)) for path in tree):
+        return None
+    return SuiteDraft(
+        kind="google-benchmark",
+        program=(tree.path(f"{build_directory}/bin/*[Bb]ench*"),),
+        why="every program that uses Google Benchmark",
     )
 
 

@@ -6,12 +6,14 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from perftrail.suites.go import PROGRAMS
 from perftrail.verbs.init.draft import (
     BenchmarkDraft,
     BuildDraft,
     PrintedMetric,
     Program,
     Step,
+    SuiteDraft,
     choose_program,
     is_safe_path,
     program_benchmark,
@@ -42,6 +44,8 @@ def detect(tree: Tree) -> BuildDraft | None:
         program_benchmark(tree, program, option="--help") if program else _tests(tree)
     )
     relink: tuple[Step, ...] = ()
+    if _has_benchmarks(tree):
+        return _suite(tree, benchmark)
     if program is not None and benchmark.placeholder:
         arguments = f"-trimpath -buildvcs=false -o {_BIN}/ {packages[program.name]}"
         relink = (Step(line=f"go build {_SHUFFLED} {arguments}", why=_SHUFFLED_WHY),)
@@ -60,6 +64,36 @@ def detect(tree: Tree) -> BuildDraft | None:
         outputs_why="revisions with equal programs are measured once",
         benchmark=benchmark,
         relink=relink,
+    )
+
+
+_SUITE_LINE = (
+    'module=$(go list -m); go list ./... | while read -r package; do at=".${package#"$module"}"; '
+    f'grep -qs \'^func Benchmark\' "$at"/*_test.go || continue; mkdir -p "{PROGRAMS}/$at"; '
+    f'go test -c -trimpath -o "{PROGRAMS}/$at/bench.test" "$package" || exit 1; done'
+)
+"""Builds the test program of every package with benchmarks, in a directory named like the package."""
+
+
+def _has_benchmarks(tree: Tree) -> bool:
+    return any(path.endswith("_test.go") and _BENCHMARK.search(tree.text(path)) for path in tree)
+
+
+def _suite(tree: Tree, benchmark: BenchmarkDraft) -> BuildDraft:
+    """Return the build of a module's benchmarks, each package as one test program."""
+    return BuildDraft(
+        system="go",
+        manifest=MANIFEST,
+        tools=("go",),
+        steps=(Step(line=_SUITE_LINE, why="the test program of each package with benchmarks"),),
+        outputs=(tree.path(f"{PROGRAMS}/**"),),
+        outputs_why="revisions with equal programs are measured once",
+        benchmark=benchmark,
+        suite=SuiteDraft(
+            kind="go",
+            program=(tree.path(f"{PROGRAMS}/**/*.test"),),
+            why="every benchmark of the module's tests",
+        ),
     )
 
 

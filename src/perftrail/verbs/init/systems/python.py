@@ -15,6 +15,7 @@ from perftrail.verbs.init.draft import (
     BuildDraft,
     PrintedMetric,
     Step,
+    SuiteDraft,
     is_safe_path,
     metric_name,
     placeholder_benchmark,
@@ -24,7 +25,7 @@ from perftrail.verbs.init.draft import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from perftrail.verbs.init.draft import Tree
 
@@ -41,9 +42,11 @@ def detect(tree: Tree) -> BuildDraft | None:
         return None
     name = text(table(project, "project").get("name")) or text(table(project, "tool", "poetry").get("name"))
     module = _module(tree, name or tree.name)
-    suite = _benchmark_tests(tree)
-    benchmark = suite or _choose_benchmark(tree, table(project, "project", "scripts"), module, manifest)
-    also = " pytest pytest-benchmark" if suite else ""
+    suite = _suite(tree)
+    benchmark = _benchmark_tests(tree) or _choose_benchmark(
+        tree, table(project, "project", "scripts"), module, manifest
+    )
+    also = _PACKAGES[suite.kind] if suite else ""
     return BuildDraft(
         system="pyproject",
         manifest=manifest,
@@ -59,12 +62,77 @@ def detect(tree: Tree) -> BuildDraft | None:
                 why="compiled once, so that no start includes compilation",
             ),
         ),
-        outputs=(tree.path(f"{_SITE}/{module}"), *benchmark.uses) if module else (),
+        outputs=_outputs(tree, module, benchmark, suite),
         outputs_why="revisions with equal packages are measured once; add dependencies if they matter",
         benchmark=benchmark,
-        notes=_notes(tree),
+        notes=() if suite else _notes(tree),
+        suite=suite,
         no_relink_reason="every pair of invocations uses random paths and hash seeds, which matter to Python",
     )
+
+
+_PACKAGES = {"pytest-benchmark": " pytest pytest-benchmark", "asv": " asv_runner"}
+"""Packages that run a suite, for pip."""
+
+
+def _suite(tree: Tree) -> SuiteDraft | None:
+    """Return the suite of a tree: the tests that use pytest-benchmark's fixture, else the benchmarks of asv."""
+    env = {"PYTHONPATH": f"{{build}}/{tree.path(_SITE)}", "PYTHONDONTWRITEBYTECODE": "1"}
+    files = [path for path in tree if path.endswith(".py") and _uses_fixture(tree.text(path))]
+    if files and all(map(is_safe_path, files)):
+        directories = [path.split("/")[:-1] for path in files]
+        common = files[0] if len(files) == 1 else "/".join(_common(directories))
+        why = "every test that uses the fixture of pytest-benchmark"
+        return SuiteDraft(kind="pytest-benchmark", path=tree.path(common), env=env, why=why)
+    settings = next((path for path in _ASV if path in tree), None)
+    if settings is None:
+        return None
+    found = re.search(r'"benchmark_dir"\s*:\s*"([^"]*)"', tree.text(settings))
+    base = settings.rpartition("/")[0]
+    directory = "/".join(
+        part for part in (base, found[1] if found else "benchmarks") if part not in ("", ".")
+    )
+    if not is_safe_path(directory) or not tree.has_directory(directory):
+        return None
+    return SuiteDraft(kind="asv", path=tree.path(directory), env=env, why=f"the benchmarks of {settings}")
+
+
+def _common(directories: Sequence[Sequence[str]]) -> list[str]:
+    """Return the parts that all paths begin with.
+
+    >>> _common([["a", "b"], ["a", "c"]])
+    ['a']
+    """
+    shortest = min(directories, key=len)
+    length = next(
+        (at for at, part in enumerate(shortest) if any(each[at] != part for each in directories)),
+        len(shortest),
+    )
+    return list(shortest[:length])
+
+
+def _uses_fixture(source: str) -> bool:
+    """Return whether a file has a test with the fixture ``benchmark``, with or without parameters."""
+    if "benchmark" not in source:
+        return False
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(
+        isinstance(each, ast.FunctionDef)
+        and each.name.startswith("test")
+        and "benchmark" in {argument.arg for argument in each.args.args}
+        for each in ast.walk(tree)
+    )
+
+
+def _outputs(tree: Tree, module: str, benchmark: BenchmarkDraft, suite: SuiteDraft | None) -> tuple[str, ...]:
+    """Return the installed package and what runs it; empty if the package is unknown."""
+    if not module:
+        return ()
+    used = benchmark.uses if suite is None else ((suite.path,) if suite.path else ())
+    return () if suite is not None and not suite.path else (tree.path(f"{_SITE}/{module}"), *used)
 
 
 _PYTEST = "python3 -m pytest -q -p no:cacheprovider -o addopts= --import-mode=append"
