@@ -95,19 +95,6 @@ PROJECTS = (
         "{build}/perftrail-bin/tiny --help",
     ),
     Project(
-        "go",
-        {
-            "go.mod": "module example.invalid/tiny\n\ngo 1.20\n",
-            "sum/sum.go": "package sum\n\nfunc Sum(n int) (s int) {\n\tfor i := 0; i < n; i++ {\n\t\ts += i\n\t}\n"
-            "\treturn\n}\n",
-            "sum/sum_test.go": 'package sum\n\nimport "testing"\n\nfunc BenchmarkSum(b *testing.B) {\n'
-            "\tfor i := 0; i < b.N; i++ {\n\t\tSum(100)\n\t}\n}\n",
-        },
-        ("go",),
-        "{out}/bench.test -test.run ^$ -test.bench ^BenchmarkSum$ -test.benchtime 1s",
-        placeholder=False,
-    ),
-    Project(
         "npm",
         {
             "package.json": '{"name": "tiny", "version": "1.0.0", "scripts": {"bench": "node bench.js"}}',

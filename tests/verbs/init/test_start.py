@@ -303,27 +303,81 @@ def test_the_draft_of_a_cargo_project_names_its_outputs_and_what_affects_no_buil
     ) == (kind == "git")
 
 
-def test_the_suites_of_criterion_and_pytest_benchmark_give_a_study_with_their_metrics(tmp_path: Path) -> None:
-    crate = {
-        "Cargo.toml": '[package]\nname = "sums"\nedition = "2021"\n[dev-dependencies]\ncriterion = "0.5"\n'
-        '[[bench]]\nname = "sums"\nharness = false\n',
-        "src/lib.rs": "",
-        "benches/sums.rs": 'fn all(c: &mut Criterion) { c.bench_function("sum 9", |b| b.iter(|| 9)); }\n',
-    }
-    package = {
-        "pyproject.toml": '[project]\nname = "sums"\nversion = "1"\n',
-        "sums.py": "",
-        "tests/test_speed.py": "def test_sum(benchmark):\n    benchmark(sum, range(9))\n",
-    }
-    for name, files, metric, format_ in (
-        ("crate", crate, "time_sum_9", "criterion-text"),
-        ("package", package, "time_test_sum", "pytest-benchmark"),
-    ):
-        repository = Repository(tmp_path / name)
-        repository.commit(files)
-        first_study, study = begun(repository.path)
-        [benchmark] = study.benchmarks.values()
-        assert {key: each.reads for key, each in benchmark.metrics.items()} == {metric: format_}
-        assert study.find.metric == (metric,)
-        assert first_study.to_do == ""
-        assert benchmark.shell == (name == "package")
+def test_the_functions_of_criterion_are_metrics_of_a_first_study(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "crate")
+    repository.commit(
+        {
+            "Cargo.toml": '[package]\nname = "sums"\nedition = "2021"\n[dev-dependencies]\ncriterion = "0.5"\n'
+            '[[bench]]\nname = "sums"\nharness = false\n',
+            "src/lib.rs": "",
+            "benches/sums.rs": 'fn all(c: &mut Criterion) { c.bench_function("sum 9", |b| b.iter(|| 9)); }\n',
+        }
+    )
+    first_study, study = begun(repository.path)
+    [benchmark] = study.benchmarks.values()
+    assert {key: each.reads for key, each in benchmark.metrics.items()} == {"time_sum_9": "criterion-text"}
+    assert study.find.metric == ("time_sum_9",)
+    assert first_study.to_do == ""
+
+
+PYTHON_PROJECT = '[project]\nname = "sums"\nversion = "1"\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "kind", "path", "program"),
+    [
+        (
+            {
+                "pyproject.toml": PYTHON_PROJECT,
+                "sums.py": "",
+                "tests/test_a.py": "def test_sum(benchmark):\n    benchmark(sum, range(9))\n",
+                "tests/deep/test_b.py": "class TestB:\n    def test_b(self, benchmark):\n        benchmark(sum, [])\n",
+                "tests/test_c.py": "def test_c():\n    pass\n",
+            },
+            "pytest-benchmark",
+            "tests",
+            (),
+        ),
+        (
+            {
+                "pyproject.toml": PYTHON_PROJECT,
+                "sums.py": "",
+                "asv.conf.json": '{\n // where\n "benchmark_dir": "speed"\n}\n',
+                "speed/all.py": "def time_all():\n    sum(range(9))\n",
+            },
+            "asv",
+            "speed",
+            (),
+        ),
+        (
+            {
+                "go.mod": "module example.com/sums\n",
+                "deep/sums_test.go": "package deep\n\nfunc BenchmarkSum(b *testing.B) {}\n",
+            },
+            "go",
+            "",
+            ("perftrail-bench/**/*.test",),
+        ),
+        (
+            {
+                "CMakeLists.txt": "project(sums)\nfind_package(benchmark REQUIRED)\n"
+                "add_executable(sums_bench sums.cc)\ntarget_link_libraries(sums_bench benchmark::benchmark_main)\n",
+                "sums.cc": "",
+            },
+            "google-benchmark",
+            "",
+            ("build/bin/*[Bb]ench*",),
+        ),
+    ],
+)
+def test_the_suite_of_a_project_is_found(
+    tmp_path: Path, files: dict[str, str], kind: str, path: str, program: tuple[str, ...]
+) -> None:
+    repository = Repository(tmp_path / "project")
+    repository.commit(files)
+    first_study, study = begun(repository.path)
+    assert not study.benchmarks
+    [suite] = study.suites.values()
+    assert (suite.kind, suite.path, suite.program) == (kind, path, program)
+    assert first_study.to_do == ""
+    assert first_study.as_json()["suite"] == kind

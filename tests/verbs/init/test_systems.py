@@ -218,7 +218,7 @@ def test_without(capsys):
 """
 
 
-def test_tests_with_the_fixture_of_pytest_benchmark_are_metrics() -> None:
+def test_tests_with_the_fixture_of_pytest_benchmark_are_a_suite() -> None:
     files = {
         "pyproject.toml": '[project]\nname = "tiny"\n',
         "tiny/__init__.py": "",
@@ -226,16 +226,9 @@ def test_tests_with_the_fixture_of_pytest_benchmark_are_metrics() -> None:
     }
     found = best(files)
     assert found.steps[0].line.endswith(" . pytest pytest-benchmark")
-    assert "{build}/tests/test_speed.py >&2 && cat result.json" in found.benchmark.command
-    assert found.benchmark.needs_shell
-    assert {name: (each.reads, each.item, each.pick) for name, each in found.benchmark.printed.items()} == {
-        "time_test_small": ("pytest-benchmark", "tests/test_speed.py::test_small", "median"),
-        "time_TestLarge_test_large": (
-            "pytest-benchmark",
-            "tests/test_speed.py::TestLarge::test_large",
-            "median",
-        ),
-    }
+    assert found.suite is not None
+    assert (found.suite.kind, found.suite.path) == ("pytest-benchmark", "tests/test_speed.py")
+    assert found.suite.env["PYTHONPATH"] == "{build}/perftrail-site"
     assert found.outputs == ("perftrail-site/tiny", "tests/test_speed.py")
 
 
@@ -247,12 +240,13 @@ def test_other_tests_are_not_taken_for_benchmarks() -> None:
         "tests/test_speed.py": text,
     }
     assert best(files).benchmark.placeholder
+    assert best(files).suite is None
 
 
-def test_a_suite_of_asv_is_noted_with_what_to_do() -> None:
+def test_a_suite_of_asv_without_its_directory_is_noted_with_what_to_do() -> None:
     files = {"pyproject.toml": '[project]\nname = "tiny"\n', "tiny/__init__.py": "", "asv.conf.json": "{}"}
     [note] = best(files).notes
-    assert note.startswith("asv.conf.json: asv measures whole suites, so this study does not start it; ")
+    assert note.startswith("asv.conf.json: perftrail did not find its benchmark_dir; ")
     assert "perftrail import RESULTS reads asv's results" in note
 
 

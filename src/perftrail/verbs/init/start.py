@@ -363,6 +363,8 @@ _MANIFESTS = frozenset(
         "go.mod",
         "package.json",
         "pyproject.toml",
+        "asv.conf.json",
+        "asv.conf.jsonc",
     }
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

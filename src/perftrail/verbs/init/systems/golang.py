@@ -10,7 +10,6 @@ from perftrail.suites.go import PROGRAMS
 from perftrail.verbs.init.draft import (
     BenchmarkDraft,
     BuildDraft,
-    PrintedMetric,
     Program,
     Step,
     SuiteDraft,
@@ -30,7 +29,6 @@ _SHUFFLED = '-ldflags="-randlayout={layout} -funcalign=64"'
 _SHUFFLED_WHY = (
     "reorders functions; -funcalign=64 (Go 1.25) aligns them: build with -ldflags=-funcalign=64, too"
 )
-_PER_OPERATION = PrintedMetric(pattern=r"\s([0-9.]+) ns/op", unit="ns")
 
 
 def detect(tree: Tree) -> BuildDraft | None:
@@ -40,9 +38,7 @@ def detect(tree: Tree) -> BuildDraft | None:
     packages = _packages(tree)
     programs = [Program(name=name, path=f"{_BIN}/{name}") for name in packages]
     program = choose_program(programs, _module(tree))
-    benchmark = _own_benchmark(tree) or (
-        program_benchmark(tree, program, option="--help") if program else _tests(tree)
-    )
+    benchmark = program_benchmark(tree, program, option="--help") if program else _tests(tree)
     relink: tuple[Step, ...] = ()
     if _has_benchmarks(tree):
         return _suite(tree, benchmark)
@@ -117,39 +113,6 @@ def _packages(tree: Tree) -> dict[str, str]:
     return {
         directory.name or _module(tree): f"./{directory}" if directory.name else "." for directory in packages
     }
-
-
-def _own_benchmark(tree: Tree) -> BenchmarkDraft | None:
-    """Return the first benchmark function, built as a separate program."""
-    for path in sorted(tree, key=lambda each: (each.count("/"), each)):
-        found = (
-            _BENCHMARK.search(tree.text(path)) if path.endswith("_test.go") and is_safe_path(path) else None
-        )
-        if found is None:
-            continue
-        package = str(PurePosixPath(path).parent)
-        where = tree.word("" if package == "." else package)
-        data = f"{package}/testdata".removeprefix("./")
-        within = f"env --chdir={where} " if tree.has_directory(data) else ""
-        return BenchmarkDraft(
-            name="bench",
-            command=f"{within}{{out}}/bench.test -test.run ^$ -test.bench ^{found[1]}$ -test.benchtime 1s",
-            why="a benchmark of this module; it chooses its repetitions: use the metrics that it prints, not wall",
-            build=(
-                Step(
-                    line=f"cd {where} && go test -c -trimpath -o {{out}}/bench.test .",
-                    why="built once, so that no start includes the build",
-                ),
-            ),
-            relink=(
-                Step(
-                    line=f"cd {where} && go test -c -trimpath {_SHUFFLED} -o {{out}}/bench.test .",
-                    why=_SHUFFLED_WHY,
-                ),
-            ),
-            printed={"per_operation": _PER_OPERATION},
-        )
-    return None
 
 
 def _tests(tree: Tree) -> BenchmarkDraft:

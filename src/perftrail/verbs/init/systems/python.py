@@ -9,15 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from perftrail.verbs.init.draft import (
-    MOST_METRICS,
     PLACEHOLDER,
     BenchmarkDraft,
     BuildDraft,
-    PrintedMetric,
     Step,
     SuiteDraft,
     is_safe_path,
-    metric_name,
     placeholder_benchmark,
     script_benchmark,
     table,
@@ -43,9 +40,7 @@ def detect(tree: Tree) -> BuildDraft | None:
     name = text(table(project, "project").get("name")) or text(table(project, "tool", "poetry").get("name"))
     module = _module(tree, name or tree.name)
     suite = _suite(tree)
-    benchmark = _benchmark_tests(tree) or _choose_benchmark(
-        tree, table(project, "project", "scripts"), module, manifest
-    )
+    benchmark = _choose_benchmark(tree, table(project, "project", "scripts"), module, manifest)
     also = _PACKAGES[suite.kind] if suite else ""
     return BuildDraft(
         system="pyproject",
@@ -135,66 +130,14 @@ def _outputs(tree: Tree, module: str, benchmark: BenchmarkDraft, suite: SuiteDra
     return () if suite is not None and not suite.path else (tree.path(f"{_SITE}/{module}"), *used)
 
 
-_PYTEST = "python3 -m pytest -q -p no:cacheprovider -o addopts= --import-mode=append"
-"""pytest without the project's options, which need other plugins, with the installed package before the tree's."""
-
-
-def _benchmark_tests(tree: Tree) -> BenchmarkDraft | None:
-    """Return a benchmark that runs the tests of one file that use pytest-benchmark's fixture, or `None`."""
-    found = {path: _tests_with_fixture(tree.text(path)) for path in tree if path.endswith(".py")}
-    files = [path for path, tests in found.items() if tests and is_safe_path(path)]
-    if not files:
-        return None
-    path = max(files, key=lambda each: (len(found[each]), -each.count("/"), each))
-    return BenchmarkDraft(
-        name="bench",
-        # pytest prints its own report, too: only the JSON must be on standard output.
-        command=f"{_PYTEST} --rootdir={tree.word()} --benchmark-only --benchmark-json=result.json {tree.word(path)}"
-        " >&2 && cat result.json",
-        needs_shell=True,
-        why="the tests of this file that use the benchmark fixture of pytest-benchmark, which chooses its repetitions: "
-        "use the metrics of its JSON, not wall",
-        uses=(tree.path(path),),
-        env={"PYTHONPATH": f"{{build}}/{tree.path(_SITE)}", "PYTHONDONTWRITEBYTECODE": "1"},
-        printed={
-            metric_name(name.replace("::", "_")): PrintedMetric(
-                reads="pytest-benchmark", item=f"{path}::{name}", unit="s", pick="median"
-            )
-            for name in found[path][:MOST_METRICS]
-        },
-    )
-
-
-def _tests_with_fixture(source: str) -> list[str]:
-    """Return the tests of a file that use the fixture `benchmark` and have no parameters: NAME or CLASS::NAME."""
-    if "benchmark" not in source:
-        return []
-    try:
-        statements = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    functions = [("", each) for each in statements]
-    for each in statements:
-        if isinstance(each, ast.ClassDef) and each.name.startswith("Test"):
-            functions += [(f"{each.name}::", inner) for inner in each.body]
-    return [
-        f"{prefix}{each.name}"
-        for prefix, each in functions
-        if isinstance(each, ast.FunctionDef)
-        and each.name.startswith("test")
-        and "benchmark" in {argument.arg for argument in each.args.args}
-        and not any("parametrize" in ast.unparse(decorator) for decorator in each.decorator_list)
-    ]
-
-
 def _notes(tree: Tree) -> tuple[str, ...]:
     """Return how to measure or import a suite of asv, which the draft does not run."""
     settings = next((path for path in _ASV if path in tree), None)
     if settings is None:
         return ()
     return (
-        f"{settings}: asv measures whole suites, so this study does not start it; to search one of its benchmarks, "
-        "call it in a script and name the script in command; perftrail import RESULTS reads asv's results",
+        f"{settings}: perftrail did not find its benchmark_dir; write a [suite.NAME] with kind asv and its path; "
+        "perftrail import RESULTS reads asv's results",
     )
 
 
