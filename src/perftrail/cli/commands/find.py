@@ -49,7 +49,7 @@ class FindOptions(TypedDict):
 
 
 @click.command("find", cls=WordsCommand)
-@click.argument("names", nargs=-1, metavar="[GOOD BAD] [STUDY]")
+@click.argument("names", nargs=-1, metavar="[GOOD BAD] [STUDY|BENCHMARKS]")
 @click.option(
     "--metric",
     "metrics",
@@ -117,6 +117,7 @@ def command(
     perftrail find                                      as the study says
     perftrail find v1.2 HEAD                            between two revisions
     perftrail find v1.2 HEAD --build make -- ./bench a  one command, without a study file
+    perftrail find 'parse/.*' --range v1.2..            benchmarks of the project's suite, by a regular expression
 
     GOOD is a revision before the change, BAD one after it. The words after -- are the command to measure; it runs in
     the tree of each revision. Words before the last && build instead of --build LINE.
@@ -134,6 +135,7 @@ def command(
     if metrics and everything:
         raise UsageError("--all and --metric exclude each other; use one of them")
     study, overrides["part"] = _named(names, overrides["part"])
+    study, sources = _benchmarks_named(study, sources)
     study = line.study(study, range=overrides["part"] or "")
     loaded = options.apply_to(sources.load(study))
     if trailer and as_json:
@@ -249,6 +251,15 @@ def _named(names: tuple[str, ...], part: str | None) -> tuple[str | None, str | 
     if found is not None and part is not None:
         raise UsageError(f"--range {quoted(part)} and {quoted(found)} are two ranges; name one")
     return (rest[0] if rest else None), part if found is None else found
+
+
+def _benchmarks_named(study: str | None, sources: SourceOptions) -> tuple[str | None, SourceOptions]:
+    """Return the study and the options of sources; a name that is no path is a regular expression of benchmarks."""
+    if study is None or Path(study).exists() or study.endswith(".toml"):
+        return study, sources
+    if sources.bench is not None:
+        raise UsageError(f"{quoted(study)}: is no study, and --bench names the benchmarks; name them once")
+    return None, replace(sources, bench=study)
 
 
 def _about_range_option(error: SourceError, study: Study) -> UsageError:
