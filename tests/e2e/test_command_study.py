@@ -159,6 +159,13 @@ def test_a_wrong_line_is_refused_with_its_reason(
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
+def test_a_path_into_the_check_out_is_refused(checkout: Path) -> None:
+    done = start("find", "v1.2", "HEAD", "--build", "make", "--", f"{checkout}/bench", "1", cwd=checkout)
+    assert (done.returncode, "every revision would use the same file" in done.stderr) == (2, True), (
+        done.stderr
+    )
+
+
 def test_a_command_outside_of_a_repository_is_refused(tmp_path: Path) -> None:
     done = start("find", "a", "b", "--", "./bench", cwd=tmp_path)
     assert (done.returncode, "perftrail measure" in done.stderr) == (2, True)

@@ -88,6 +88,7 @@ def write_command_study(command: CommandLine, directory: Path) -> WrittenStudy:
             "it without a history, use perftrail measure"
         )
     build, measured = _split_at_build(command)
+    _refuse_own_paths(command.words, root.directory)
     draft = None if build else draft_study(root.directory, study=root.directory, system=None)
     text = "\n".join(_command_text(command, build, measured, root, draft)) + "\n"
     return WrittenStudy(file=_write(text, root.directory), detected="" if draft is None else _detected(draft))
@@ -175,6 +176,16 @@ def _split_at_build(command: CommandLine) -> tuple[tuple[str, ...], str | tuple[
     else:
         lines = command.build
     return lines, shell_line(words) if OPERATORS.intersection(words) else words
+
+
+def _refuse_own_paths(words: Sequence[str], root: Path) -> None:
+    """Raise `UsageError` for a path into the check-out: every revision would use that file instead of its own."""
+    for word in words:
+        if word == str(root) or word.startswith(f"{root}/"):
+            raise UsageError(
+                f"{quoted(word)} is in your check-out, so every revision would use the same file; write it relative to "
+                "the present directory, or as {build}/…"
+            )
 
 
 def _is_complete(line: str) -> bool:
