@@ -165,6 +165,22 @@ def test_a_change_that_was_undone_is_no_change(study: Study) -> None:
     assert metric_row(row).change.startswith("of 2 % or more: ")
 
 
+def test_noise_that_hides_changes_is_unclear_and_no_change_has_a_size(study: Study) -> None:
+    rng = np.random.default_rng(3)
+    noisy = {number: rng.lognormal(0.0, 0.3) for number in range(40)}
+    [row] = history_of(study, publication(metric(noisy), revisions=REVISIONS)).metrics
+    assert row.state == "unclear"
+    assert metric_row(row).change.startswith("noisy: a change below ")
+    [quiet] = history_of(study, publication(metric(step(40, at=40, ratio=1.0)), revisions=REVISIONS)).metrics
+    assert metric_row(quiet).change == "of 2 % or more"
+
+
+def test_a_jump_of_the_newest_build_alone_is_a_possible_change(study: Study) -> None:
+    [row] = history_of(study, publication(metric(step(40, at=39, ratio=1.5)), revisions=REVISIONS)).metrics
+    assert row.state == "unclear"
+    assert metric_row(row).change.startswith("possible change: +50")
+
+
 def test_a_removed_benchmark_is_listed_last_and_not_counted(study: Study) -> None:
     removed = metric(step(19, at=10, ratio=1.5), name="removed")
     found = history_of(study, publication(removed, metric(step(40, at=40, ratio=1.0)), revisions=REVISIONS))

@@ -8,18 +8,22 @@ newest revisions of the machine that measured it last.
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
+import numpy as np
+
 from perftrail.model.benchmark import Point
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision, Subject
-from perftrail.model.wording import counted
+from perftrail.model.wording import counted, percent
 from perftrail.present.answer_sentence import revision_name
 from perftrail.results.changes import begin_changes, with_answers
 from perftrail.results.rows import Row
+from perftrail.stats.series_noise import spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +48,15 @@ RECENT = 20
 
 FEWEST_REVISIONS = 5
 """With fewer measured revisions of a machine, the state is unclear: no change could be detected."""
+
+DETECTABLE_SIZE = 3.0
+"""A change of this many standard deviations of one revision's level is at the alert level after a few revisions."""
+
+JUMP_SHARE, BEFORE = 1.5, 5
+"""A newest level that differs from this number before by this multiple of the largest missed change may be a change."""
+
+LARGEST_UNDETECTED = 0.5
+"""If a larger change could be missed, the state is unclear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +167,8 @@ class Recent:
 class MetricState:
     """A metric along the history of its site, and its state.
 
-    Changes below the `threshold` do not count. `reason` explains an unclear state.
+    Changes below the `threshold` do not count, and smaller ones than `undetected` could be missed. `reason` explains an
+    unclear state.
     """
 
     name: MetricName
@@ -164,6 +178,7 @@ class MetricState:
     changes: tuple[HistoryChange, ...]
     state: State
     threshold: float
+    undetected: float = 0.0
     recent: Recent | None = None
     reason: str = ""
 
@@ -338,7 +353,7 @@ def _metric(
 ) -> MetricState:
     machine = points[-1].machine
     own = [each for each in points if each.machine == machine]
-    recent, reason = None, ""
+    recent, reason, undetected = None, "", 0.0
     if verdict is not None:
         state: State = verdict.verdict
         if verdict.effect > 0.0:
@@ -352,10 +367,17 @@ def _metric(
         recent = _recent(
             [each for where, each in changes if where == machine and each.row.subject.revision.id in newest]
         )
+        undetected = undetected_change(own[-RECENT:])
         if recent is not None and abs(math.log(recent.effect)) >= math.log1p(threshold):
             state = "slower" if (recent.effect > 1.0) == (metric.better == "lower") else "faster"
         elif len(own) < FEWEST_REVISIONS:
             state, reason = "unclear", f"{counted(len(own), 'revision')} of this machine: too few"
+        elif abs(math.log(jump := newest_jump(own))) >= JUMP_SHARE * math.log1p(max(threshold, undetected)):
+            state, reason = "unclear", "possible change"
+            recent = Recent(effect=jump, low=jump, high=jump, since=own[-1].row.subject.revision)
+        elif undetected > LARGEST_UNDETECTED:
+            state = "unclear"
+            reason = f"noisy: a change below {percent(undetected)} could be missed"
         else:
             state = "same"
     return MetricState(
@@ -366,9 +388,27 @@ def _metric(
         changes=tuple(change for _, change in changes),
         state=state,
         threshold=threshold,
+        undetected=undetected,
         recent=recent,
         reason=reason,
     )
+
+
+def undetected_change(points: Sequence[SitePoint]) -> float:
+    """Return the relative change that could be missed among neighbouring points, from the noise of their medians."""
+    estimates = [each.row.estimate for each in points]
+    levels = np.array([each.value for each in estimates if each is not None and each.value > 0.0])
+    if len(levels) < FEWEST_REVISIONS:
+        return 0.0
+    noise = spread(np.diff(np.log(levels))) / math.sqrt(2.0)
+    return math.expm1(min(DETECTABLE_SIZE * noise, 100.0))
+
+
+def newest_jump(points: Sequence[SitePoint]) -> float:
+    """Return the ratio of the newest level to the median of the levels before it; 1 without enough levels."""
+    estimates = [each.row.estimate for each in points[-1 - BEFORE :]]
+    levels = [each.value for each in estimates if each is not None and each.value > 0.0]
+    return levels[-1] / statistics.median(levels[:-1]) if len(levels) > BEFORE else 1.0
 
 
 def _recent(changes: Sequence[HistoryChange]) -> Recent | None:

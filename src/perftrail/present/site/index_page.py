@@ -241,18 +241,20 @@ def state_word(metric: MetricState) -> str:
 def _change(metric: MetricState) -> str:
     """Return the change that decides a state, or why the state is unclear."""
     found = metric.recent
+    where = f" since {revision_name(found.since)}" if found and found.since is not None else ""
+    if metric.state == "same" and (found is None or where):
+        net = f": {100.0 * (found.effect - 1.0):+.2g} %{where}" if found is not None else ""
+        return f"of {percent(max(metric.threshold, metric.undetected))} or more{net}"
     if found is None:
         return metric.reason
-    where = f" since {revision_name(found.since)}" if found.since is not None else ""
-    if metric.state == "same" and where:
-        return f"of {percent(metric.threshold)} or more: {100.0 * (found.effect - 1.0):+.2g} %{where}"
+    reason = f"{metric.reason}: " if metric.reason else ""
     has_interval = found.high > found.low
     size = (
         ratio_change(found.effect, found.low, found.high)
         if has_interval
         else f"{100.0 * (found.effect - 1.0):+.2g} %"
     )
-    return f"{size}{where}"
+    return f"{reason}{size}{where}"
 
 
 def _report(report: PublishedReport) -> dict[str, str]:
