@@ -366,7 +366,7 @@ PYTHON_PROJECT = '[project]\nname = "sums"\nversion = "1"\n'
             },
             "google-benchmark",
             "",
-            ("build/bin/*[Bb]ench*",),
+            ("build/bin/sums_bench",),
         ),
     ],
 )

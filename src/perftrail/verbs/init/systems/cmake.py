@@ -103,7 +103,7 @@ def detect(tree: Tree) -> BuildDraft | None:
     program = choose_program(lists.programs(), lists.variables.get("PROJECT_NAME", tree.name))
     needs_options = program is not None and not program.unconditional and BENCHMARK_NAME.search(program.name)
     options = "".join(f" -D{name}=ON" for name in lists.options) if needs_options else ""
-    suite = _suite(tree, build_directory)
+    suite = _suite(tree, lists, build_directory)
     if suite is not None:
         options = "".join(f" -D{name}=ON" for name in lists.options)
     libraries = [name for name in lists.libraries if is_safe_path(name)]
@@ -142,17 +142,23 @@ def detect(tree: Tree) -> BuildDraft | None:
     )
 
 
-_GOOGLE = re.compile(r"benchmark::benchmark|find_package\s*\(\s*benchmark\b", re.IGNORECASE)
-"""Use of Google Benchmark in a CMakeLists.txt."""
+_GOOGLE = frozenset({"benchmark", "benchmark_main", "benchmark::benchmark", "benchmark::benchmark_main"})
+"""CMake's names of Google Benchmark."""
 
 
-def _suite(tree: Tree, build_directory: str) -> SuiteDraft | None:
-    """Return the programs that use Google Benchmark, by their usual names."""
-    if not any(path.endswith(MANIFEST) and _GOOGLE.search(tree.text(path)) for path in tree):
+def _suite(tree: Tree, lists: _CMakeLists, build_directory: str) -> SuiteDraft | None:
+    """Return the programs that link Google Benchmark; by their usual names if a macro links them."""
+    linked = [each.path for each in lists.programs() if each.name in lists.with_benchmark]
+    named = any(
+        path.endswith(MANIFEST) and any(name in tree.text(path) for name in _GOOGLE if "::" in name)
+        for path in tree
+    )
+    if not linked and not named:
         return None
+    programs = [path for path in linked if is_safe_path(path)] or [f"{build_directory}/bin/*[Bb]ench*"]
     return SuiteDraft(
         kind="google-benchmark",
-        program=(tree.path(f"{build_directory}/bin/*[Bb]ench*"),),
+        program=tuple(map(tree.path, programs)),
         why="every program that uses Google Benchmark",
     )
 
@@ -182,6 +188,7 @@ class _CMakeLists:
     output_names: dict[str, str] = field(default_factory=dict)
     libraries: list[str] = field(default_factory=list)
     options: list[str] = field(default_factory=list)
+    with_benchmark: set[str] = field(default_factory=set)
     seen: set[str] = field(default_factory=set)
 
     def programs(self) -> list[Program]:
@@ -224,6 +231,8 @@ class _CMakeLists:
                 self.libraries.append(first)
             case "set_target_properties" if "OUTPUT_NAME" in rest[:-1]:
                 self.output_names[first] = rest[rest.index("OUTPUT_NAME") + 1]
+            case "target_link_libraries" if _GOOGLE & set(rest):
+                self.with_benchmark.add(first)
             case "option" if BENCHMARK_NAME.search(first) and is_safe_path(first) and rest[1:2] != ["ON"]:
                 self.options.append(first)
             case _:
