@@ -29,12 +29,14 @@ LAZY_IMPORTS = ("jinja2", "rich.live", "rich.progress", "rich.table", "scipy.spe
 
 NOT_IMPORTED = {
     "perftrail.__main__",
+    "perftrail.cli.agent_server",
     "perftrail.cluster.dask_worker",
     "perftrail.cluster.dask",
     "perftrail.notebook",
     "perftrail.cluster",
 }
-"""The module that runs the command line, and those that import Arrow or Dask, whose threads a fork loses."""
+"""The module that runs the command line, the agents' server, and those that import Arrow or Dask, whose threads a
+fork loses."""
 
 LONGEST_REQUEST = 1 << 20
 

@@ -73,6 +73,10 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
         ("perftrail serve", "show the study at http://127.0.0.1:8457"),
         ("perftrail serve ~/studies --port 9000", "show all studies of a directory"),
     ),
+    "mcp": (
+        ("perftrail mcp ~/studies", "let an agent read all studies of a directory"),
+        ("perftrail mcp --allow-measuring", "let an agent also compare and search in this directory"),
+    ),
     "explain": (
         (
             "perftrail explain 3f9c2ab",
@@ -133,6 +137,7 @@ PAGES = {
     "publish": "how-to/publish.md",
     "report": "how-to/report.md",
     "serve": "how-to/dashboard.md",
+    "mcp": "how-to/agents.md",
     "explain": "how-to/backport.md",
     "backport": "how-to/backport.md",
     "export": "how-to/other-tools.md",

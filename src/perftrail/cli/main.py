@@ -37,6 +37,7 @@ GROUPS = {
         "publish": "Add the report and the history to a static site, with a badge.",
         "serve": "Show studies in a browser, also while they are measured.",
         "explain": "Show what differs between a revision and its parent.",
+        "mcp": "Serve studies to AI agents, over the Model Context Protocol.",
         "backport": "Apply a change to an old revision; measure its gain and costs.",
     },
     "Data": {
