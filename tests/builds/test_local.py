@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -313,3 +314,32 @@ def test_a_build_of_an_endless_tree_fails_and_leaves_nothing(project: Project) -
     failure = project.failed(project.commit(), recipe(DEEP))
     assert failure.message == "its tree cannot be used: more than 500 levels of directories"
     assert not [path for path in project.builds.iterdir() if len(path.name) == 32]
+
+
+DATED = Revision(id="", time="2024-03-01T01:30:00+02:00")
+
+
+def test_a_recipe_may_use_the_revisions_date_in_utc(project: Project) -> None:
+    revision = replace(DATED, id=project.commit().id)
+    how = recipe("echo {date} > dates; echo $WHEN >> dates", env={"WHEN": "{date}"})
+    built = project.build(revision, how)
+    assert (Path(built.directory) / "dates").read_text() == "2024-02-29T23:30:00Z\n" * 2
+
+
+def test_only_a_recipe_with_the_date_makes_builds_of_equal_trees_differ(project: Project) -> None:
+    builder, id_ = project.builder(), project.commit().id
+    early, same, late = (
+        Subject(revision=Revision(id=id_, time=time), variant="plain")
+        for time in (DATED.time, "2024-02-29T23:30:00Z", "2024-03-02T00:00:00Z")
+    )
+    dated, plain = recipe("echo {date}"), recipe("echo date")
+    assert builder.key(early, plain) == builder.key(late, plain)
+    assert builder.key(early, dated) == builder.key(same, dated) != builder.key(late, dated)
+    assert builder.key(early, recipe(env={"WHEN": "{date}"})) != builder.key(
+        late, recipe(env={"WHEN": "{date}"})
+    )
+
+
+def test_a_recipe_with_the_date_fails_for_a_revision_without_one(project: Project) -> None:
+    failed = project.failed(Revision(id=project.commit().id), recipe("echo {date}"))
+    assert failed.message == "its recipe uses {date}, but the revision has no date"

@@ -27,7 +27,7 @@ from perftrail.builds.trees import (
 from perftrail.errors import CheckoutFailed
 from perftrail.file_tree import remove_tree
 from perftrail.model.build import NO_DIRECTORY, Failure, ManualBuild
-from perftrail.model.placeholders import LAYOUT, fill, study_files
+from perftrail.model.placeholders import DATE, LAYOUT, fill, names, study_files
 from perftrail.model.wording import quoted
 
 if TYPE_CHECKING:
@@ -137,6 +137,8 @@ class BuildRunner:
         log.begin()
         source = self.trees.of(recipe)
         log.note(f"# {subject.revision.id} as {subject.variant}, content {source.content(subject.revision)}")
+        if not subject.revision.date and any(DATE in names(text) for text in _texts(recipe)):
+            return Failure(stage="build", message=f"its recipe uses {{{DATE}}}, but the revision has no date")
         tree = workspace.home / "tree"
         try:
             source.materialise(subject.revision, str(tree), str(workspace.log))
@@ -193,7 +195,7 @@ class BuildRunner:
             directory=tree / recipe.directory,
             timeout_seconds=recipe.timeout_seconds,
         )
-        values = {**self.values(tree), "revision": subject.revision.id}
+        values = {**self.values(tree), "revision": subject.revision.id, DATE: subject.revision.date}
         if layout:
             values[LAYOUT] = str(layout)
         return templates.fill(workspace, values, caches=self.caches)
@@ -265,6 +267,10 @@ class BuildRunner:
     def _version(self, program: str, argument: str) -> str:
         environment = {"PATH": search_path(), "LC_ALL": "C.UTF-8"}
         return version_of(self._starter, program, argument, environment)
+
+
+def _texts(recipe: Recipe) -> tuple[str, ...]:
+    return (*recipe.steps, *recipe.env.values())
 
 
 def artefact_of(key: str, tree: Path, outputs: Sequence[str], log: Log) -> str | Failure:

@@ -34,7 +34,7 @@ from perftrail.errors import StaleBuilds
 from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.notation import format_size
-from perftrail.model.placeholders import names
+from perftrail.model.placeholders import DATE, names
 from perftrail.model.wording import counted, quantity
 
 if TYPE_CHECKING:
@@ -136,12 +136,14 @@ class LocalBuilder:
 
     def key(self, subject: Subject, recipe: Recipe) -> str:
         """Return the content key of the tree, the recipe with the study's files that it names, and its tools."""
-        names_revision = any("revision" in names(text) for text in (*recipe.steps, *recipe.env.values()))
+        named = {name for text in (*recipe.steps, *recipe.env.values()) for name in names(text)}
         return content_key(
             _KEY_VERSION,
             self._runner.trees.content_of(subject.revision, recipe),
-            subject.revision.id if names_revision else "",
+            subject.revision.id if "revision" in named else "",
             *self._inputs(recipe),
+            # Absent without {date}, so that other builds keep their keys.
+            *([["date", subject.revision.date]] if DATE in named else []),
         )
 
     def _inputs(self, recipe: Recipe) -> tuple[object, ...]:

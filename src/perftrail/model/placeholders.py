@@ -23,6 +23,9 @@ Quote = Callable[[str], str]
 COMMON_PLACEHOLDERS = ("build", "study", "cpus", "revision")
 """Placeholders of every line."""
 
+DATE = "date"
+"""Date of the revision in UTC, in ISO 8601: only in build recipes."""
+
 OUT = "out"
 """Output directory of a benchmark build: in the lines of that build and in the command."""
 

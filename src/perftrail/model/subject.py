@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,23 @@ class Revision:
         """The id as people quote it: ten digits of a hash, or a whole version."""
         is_hash = len(self.id) >= 40 and not self.id.strip("0123456789abcdef")
         return self.id[:10] if is_hash else self.id
+
+    @property
+    def date(self) -> str:
+        """The time in UTC, to the second, as ``{date}`` has it; empty if it is unknown.
+
+        >>> Revision(id="a", time="2024-03-01T01:30:00+02:00").date, Revision(id="b").date
+        ('2024-02-29T23:30:00Z', '')
+        """
+        try:
+            time = datetime.fromisoformat(self.time)
+            return (
+                (time if time.tzinfo else time.replace(tzinfo=UTC))
+                .astimezone(UTC)
+                .strftime("%Y-%m-%dT%H:%M:%SZ")
+            )
+        except (ValueError, OverflowError):
+            return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

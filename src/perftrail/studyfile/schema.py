@@ -158,6 +158,8 @@ _PLACEHOLDERS = """## Placeholders
 | `{build}` | the revision's build directory: the root of its tree | everywhere |
 | `{study}` | the directory of the study file | everywhere |
 | `{revision}` | the revision's full id | everywhere |
+| `{date}` | the revision's date in UTC, for example `2024-02-29T23:30:00Z`: of its commit, or of its release | \
+`steps` and `env` of `[build]`, `[[build.when]]` and `variants.NAME.build` |
 | `{cpus}` | the number of CPUs; in build recipes, the number of CPUs of one build if `--jobs` is used | everywhere |
 | `{source.NAME}` | the tree of the source `[sources.NAME]` | everywhere, and at the beginning of `outputs` |
 | `{out}` | the directory for the files of a benchmark's `build` | `[benchmark.NAME]`, `variants.NAME.run` |

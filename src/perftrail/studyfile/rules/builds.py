@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.placeholders import (
     COMMON_PLACEHOLDERS,
+    DATE,
     LAYOUT,
     OUT,
     insert_texts,
@@ -264,8 +265,10 @@ def _check_recipe(
     for index, output in enumerate(recipe.outputs or ()):
         if wrong := output_wrong(output, study.sources):
             problems.add((*path, "outputs"), wrong, item=index)
-    check_placeholders(recipe.steps or (), (*path, "steps"), problems, known=always_known(study))
-    check_environment(recipe.env, (*path, "env"), problems, known=always_known(study))
+    # A directory's files as they are now have no date.
+    known = (*always_known(study), *((DATE,) if study.source.kind != "directory" else ()))
+    check_placeholders(recipe.steps or (), (*path, "steps"), problems, known=known)
+    check_environment(recipe.env, (*path, "env"), problems, known=known)
     check_relink(recipe.relink or (), (*path, "relink"), problems, known=always_known(study))
     if recipe.relink and not (recipe.outputs or study.build.outputs):
         problems.add((*path, "relink"), RELINK_NEEDS_OUTPUTS, about=("build", "outputs"))
