@@ -12,10 +12,17 @@ a JSON line for each measured round, and nothing for a missing benchmark. A serv
 ``PERFTRAIL_REQUESTS`` and answers through ``PERFTRAIL_RESPONSES``.
 """
 
+import contextlib
 import itertools
 import json
+import math
 import os
+import pickle
+import shutil
+import signal
 import sys
+import tempfile
+import timeit
 import traceback
 
 ROUNDS = 5
@@ -23,6 +30,9 @@ ROUNDS = 5
 
 MOST_ROUNDS = 200
 """Largest number of rounds, of asv's benchmarks that run once in each round because of their setup."""
+
+SETUP_SHARE = 4
+"""Largest time of a measurement's rounds with their setups, in units of the time without setups."""
 
 
 class PytestBenchmark:
@@ -167,91 +177,211 @@ def _calibrated(runner, seconds):
 
 
 class Asv:
-    """The benchmarks of a directory, as asv_runner finds them."""
+    """The benchmarks of a directory, as asv_runner finds them, or asv before version 0.6."""
 
     def __init__(self, directory):
         self._directory = os.path.abspath(directory)
         self._caches = {}
 
     def session(self, work):
-        """Discover the benchmarks, and call `work`."""
-        from asv_runner.discovery import disc_benchmarks
-
-        sys.path.insert(0, os.path.dirname(self._directory))
+        """Discover the benchmarks, and call `work` in an empty directory, as asv runs benchmarks."""
+        try:
+            from asv_runner._aux import update_sys_path
+            from asv_runner.discovery import disc_benchmarks, get_benchmark_from_name
+        except ImportError:
+            from asv.benchmark import disc_benchmarks, get_benchmark_from_name, update_sys_path
+        update_sys_path(self._directory)  # the suite, without the project's tree next to it
         self._benchmarks = {}
-        for benchmark in disc_benchmarks(self._directory, ignore_import_errors=True):
-            self._benchmarks[benchmark.name] = benchmark
+        wanted = self.only
+        if wanted:
+            try:  # imports only its module, which matters to peak memory
+                self._benchmarks[wanted] = get_benchmark_from_name(self._directory, wanted)
+            except Exception:
+                wanted = None
+        if not wanted:
+            for benchmark in disc_benchmarks(self._directory, ignore_import_errors=True):
+                self._benchmarks[benchmark.name] = benchmark
         self.iterations = 1
         self.rounds = ROUNDS
-        work(self)
+        # The shell line came from the invocation's own directory, which perftrail empties.
+        given = os.environ.get("OLDPWD") or ""
+        before = os.getcwd()
+        directory = tempfile.mkdtemp(prefix="asv-", dir=given if os.access(given, os.W_OK) else None)
+        os.chdir(directory)
+        try:
+            work(self)
+        finally:
+            os.chdir(before)
+            shutil.rmtree(directory, ignore_errors=True)
+
+    only = None
+    """The one benchmark that this process measures; `None` for all."""
 
     def names(self):
         """Return the benchmarks with the index of each combination of their parameters."""
         found = []
         for name, benchmark in self._benchmarks.items():
-            combinations = list(itertools.product(*benchmark.params)) if benchmark.params else [()]
-            found += [(name, index) for index in range(len(combinations))]
+            found += [(name, index) for index in range(_combinations(benchmark))]
         return found
 
     def point(self, name):
         benchmark, index = self._benchmarks[name[0]], name[1]
         if not benchmark.params:
             return name[0], []
-        combination = list(itertools.product(*benchmark.params))[index]
-        return name[0], [(key, _literal(text)) for key, text in zip(benchmark.param_names, combination)]
+        combination = next(itertools.islice(itertools.product(*benchmark.params), index, None))
+        names = []
+        for key in benchmark.param_names:
+            names.append(key if key not in names else "%s%d" % (key, len(names) + 1))
+        return name[0], [(key, _literal(text)) for key, text in zip(names, combination)]
 
     def kind(self, name):
         benchmark = self._benchmarks[name[0]]
         return benchmark.type, str(getattr(benchmark, "unit", ""))
 
-    def measure(self, request):
-        """Return the values of a benchmark; `None` without such a benchmark."""
-        benchmark = self._benchmarks.get(request["name"])
-        if benchmark is None:
-            return None
-        index = request["index"]
-        if benchmark.params:
-            combinations = 1
-            for values in benchmark.params:
-                combinations *= len(values)
-            if index >= combinations:
-                return None
-            benchmark.set_param_idx(index)
-        if getattr(benchmark, "_setup_cache", None) is not None:
-            self._insert_cache(benchmark)
-        if benchmark.do_setup():
-            raise Failed(["the benchmark skips these parameters"])
-        try:
-            return self._run(benchmark, request)
-        finally:
+    def skips(self, name):
+        """Whether a benchmark skips these parameters: by skip_params, or with NotImplementedError in its setup."""
+        benchmark = self._benchmarks[name[0]]
+        self._select(benchmark, name[1], False)
+        with _time_limit(benchmark.timeout, "its setup"):
+            if benchmark.do_setup():
+                return True
             benchmark.do_teardown()
+        return False
 
-    def _insert_cache(self, benchmark):
+    def measure(self, request):
+        """Return the values of a benchmark; `None` without such a benchmark, or if it skips its parameters."""
+        benchmark = self._benchmarks.get(request["name"])
+        if benchmark is None or request["index"] >= _combinations(benchmark):
+            return None
+        self._select(benchmark, request["index"], benchmark.type == "peakmemory")
+        with _time_limit(benchmark.timeout, "it"):
+            began = timeit.default_timer()
+            if benchmark.do_setup():
+                return None
+            setup = timeit.default_timer() - began
+            try:
+                return self._run(benchmark, request, setup)
+            finally:
+                benchmark.do_teardown()
+
+    def _select(self, benchmark, index, separate):
+        """Set the parameters and the cache; each measurement gets its own copy of the cache, as in asv."""
+        benchmark._current_params = ()
+        if benchmark.params:
+            benchmark.set_param_idx(index)
+        benchmark._redo_setup_next = False
+        if getattr(benchmark, "_setup_cache", None) is None:
+            return
         key = benchmark.setup_cache_key
         if key not in self._caches:
-            self._caches[key] = benchmark.do_setup_cache()
-        if getattr(benchmark, "_perftrail_cache", None) is None:
-            benchmark.insert_param(self._caches[key])
-            benchmark._perftrail_cache = True
+            with _time_limit(getattr(benchmark, "setup_cache_timeout", None), "its setup_cache"):
+                self._caches[key] = _in_child(benchmark) if separate else _pickled_cache(benchmark)
+        cache = pickle.loads(self._caches[key])
+        if hasattr(benchmark, "set_cache"):
+            benchmark.set_cache(cache)
+        else:
+            benchmark.insert_param(cache)
 
-    def _run(self, benchmark, request):
+    def _run(self, benchmark, request, setup):
         if benchmark.type != "time":
-            value = benchmark.do_run()
-            return [float(value)] if isinstance(value, (int, float)) else [float(each) for each in value]
+            return _numbers(benchmark.do_run())
         wanted = request.get("iterations") or 0
         if wanted:
             benchmark.number = wanted
-            benchmark.warmup_time = min(0.01, benchmark.sample_time)
-        else:
+            if benchmark.warmup_time < 0:
+                benchmark.warmup_time = min(0.01, benchmark.sample_time)
+        elif benchmark.sample_time == DEFAULT_SAMPLE_TIME:
             benchmark.sample_time = request["seconds"] / ROUNDS
-        benchmark.repeat = request.get("rounds", ROUNDS)
+        if benchmark.repeat == 0:
+            benchmark.repeat = request.get("rounds", ROUNDS)
         found = benchmark.do_run()
+        if not isinstance(found, dict):  # asv 0.1 to 0.5 return samples and number
+            found = {"samples": found[0], "number": found[1]}
         samples = [float(each) for each in found["samples"]]
         self.iterations = int(found["number"])
         if not wanted:
             each = self.iterations * max(1e-9, sorted(samples)[len(samples) // 2])
-            self.rounds = max(ROUNDS, min(MOST_ROUNDS, int(request["seconds"] / each)))
+            with_setup = SETUP_SHARE * request["seconds"] / (each + setup)
+            self.rounds = max(ROUNDS, int(min(MOST_ROUNDS, request["seconds"] / each, with_setup)))
+            if not hasattr(benchmark, "timer"):  # timeraw: each round starts a process
+                self.rounds = ROUNDS
         return samples
+
+
+DEFAULT_SAMPLE_TIME = 0.01
+"""asv's time of one sample, in seconds, of benchmarks that do not set it."""
+
+
+def _combinations(benchmark):
+    count = 1
+    for values in benchmark.params:
+        count *= len(values)
+    return count
+
+
+def _numbers(value):
+    """Return the numbers that a benchmark returned."""
+    try:
+        values = [float(value)]
+    except (TypeError, ValueError):
+        if not isinstance(value, (list, tuple)):
+            raise Failed(["it returned %s, not a number" % repr(value)[:60]])
+        values = [float(each) for each in value]
+    if not all(math.isfinite(each) for each in values):
+        raise Failed(["it returned a number that is not finite"])
+    return values
+
+
+def _pickled_cache(benchmark):
+    return pickle.dumps(benchmark.do_setup_cache(), pickle.HIGHEST_PROTOCOL)
+
+
+def _in_child(benchmark):
+    """Return the pickled cache from another process, so that its memory does not count."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            with os.fdopen(writing, "wb") as file:
+                file.write(_pickled_cache(benchmark))
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(writing)
+    ended = False
+    try:
+        with os.fdopen(reading, "rb") as file:
+            pickled = file.read()
+        failed, ended = os.waitpid(child, 0)[1], True
+    finally:
+        if not ended:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    if failed:
+        raise Failed(["its setup_cache failed"])
+    return pickled
+
+
+@contextlib.contextmanager
+def _time_limit(seconds, what):
+    """Raise `Failed` in a block that takes longer than a benchmark's own timeout; without one, do nothing."""
+    if not seconds:
+        yield
+        return
+
+    def stop(number, frame):
+        raise Failed(["%s took longer than its timeout of %g s" % (what, seconds)])
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, float(seconds))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _literal(text):
@@ -277,7 +407,7 @@ METRICS = {"time": ("time", "s"), "memory": ("memory", "B"), "peakmemory": ("mem
 
 
 def listed(tool, kind, seconds):
-    """Return the benchmarks as the lines of a listing; those that fail have no iterations."""
+    """Return the benchmarks as the lines of a listing; those that fail have no iterations; skipped ones are left out."""
     lines = []
     for name in tool.names():
         request = {"seconds": seconds}
@@ -287,12 +417,16 @@ def listed(tool, kind, seconds):
         else:
             request["name"], metric, unit = name, "time", "s"
         plain, point = tool.point(name)
-        tool.iterations, failure = 0, ""
-        if metric == "time":
-            try:
-                tool.measure(request)
-            except Exception as error:
-                tool.iterations, failure = 0, str(error)
+        tool.iterations, tool.rounds, failure = 0, ROUNDS, ""
+        try:
+            if metric == "time":
+                skipped = tool.measure(request) is None
+            else:
+                skipped = tool.skips(name)
+            if skipped:
+                continue
+        except Exception as error:
+            tool.iterations, failure = 0, str(error)
         request["metric"], request["unit"] = metric, unit
         if tool.iterations:
             request["iterations"] = tool.iterations
@@ -352,6 +486,8 @@ def main(words):
     output = os.fdopen(os.dup(1), "w")  # a benchmark's own output goes to standard error
     os.dup2(2, 1)
     tool = TOOLS[kind](directory)
+    if kind == "asv" and mode == "run":
+        tool.only = json.loads(words[3])["name"]
     failures = []
 
     def work(tool):

@@ -1,0 +1,212 @@
+"""The program that runs suites in the Python of a revision: asv's meaning of a benchmark's attributes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perftrail.suites import runners
+from perftrail.suites.python import _VERSION
+
+PROGRAM = Path(runners.__path__[0]) / "python_suite.py"
+
+
+class AsvSuite:
+    """A suite of asv below a directory whose sources must not be imported from the tree."""
+
+    def __init__(self, root: Path, source: str) -> None:
+        self._root = root
+        (root / "benchmarks").mkdir()
+        (root / "benchmarks" / "__init__.py").touch()
+        (root / "benchmarks" / "suite.py").write_text(source)
+        (root / "json").mkdir()
+        (root / "json" / "__init__.py").write_text("raise ImportError('from the tree')")
+
+    def start(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(PROGRAM), str(_VERSION), "asv", *words, "benchmarks"]
+        return subprocess.run(command, cwd=self._root, capture_output=True, text=True, check=False)
+
+    def listed(self) -> dict[tuple[str, tuple[Any, ...]], dict[str, Any]]:
+        done = self.start("list", "0.01")
+        assert done.returncode == 0, done.stderr
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        return {(each["name"], tuple(value for _, value in each["point"])): each for each in lines}
+
+    def values(self, request: dict[str, Any]) -> list[float]:
+        done = self.start("run", json.dumps(request))
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line)["value"] for line in done.stdout.splitlines()]
+
+
+def one(tmp_path: Path, source: str) -> tuple[AsvSuite, dict[str, Any]]:
+    suite = AsvSuite(tmp_path, source)
+    (listed,) = suite.listed().values()
+    return suite, listed
+
+
+def test_attributes_of_a_benchmark_are_respected(tmp_path: Path) -> None:
+    source = """
+class Suite:
+    number, repeat, warmup_time = 7, 3, 0
+    calls = 0
+
+    def time_it(self):
+        Suite.calls += 1
+
+    def teardown(self):
+        open("/dev/stderr", "w").write("calls %d" % Suite.calls)
+"""
+    suite, listed = one(tmp_path, source)
+    assert listed["iterations"] == 7
+    done = suite.start("run", json.dumps(listed["request"]))
+    assert len(done.stdout.splitlines()) == 3
+    assert done.stderr.endswith("calls 21")
+
+
+def test_a_setup_may_set_attributes(tmp_path: Path) -> None:
+    source = "class Suite:\n    def setup(self):\n        self.number = 5\n    def time_it(self): pass\n"
+    suite = AsvSuite(tmp_path, source)
+    assert [each["failure"] for each in suite.listed().values()] == [""]
+
+
+def test_parameters_are_named_as_asv_names_them(tmp_path: Path) -> None:
+    source = """
+class Thing: pass
+
+class Suite:
+    params = ([1, 2.5], ["a", None], [Thing, Thing(), Thing()])
+    param_names = ["n", "text"]
+
+    def time_it(self, n, text, thing): pass
+"""
+    points = [values for _, values in AsvSuite(tmp_path, source).listed()]
+    assert len(points) == 12
+    assert points[0] == (1, "a", "<class 'benchmarks.suite.Thing'>")
+    assert points[-1] == (2.5, "None", "<benchmarks.suite.Thing object> (1)")
+
+
+def test_skipped_parameters_are_not_benchmarks(tmp_path: Path) -> None:
+    source = """
+class Suite:
+    params = [1, 2, 3]
+
+    def setup(self, n):
+        if n == 2:
+            raise NotImplementedError
+
+    def time_it(self, n): pass
+    def track_it(self, n): return n
+    track_it.skip_params = [(3,)]
+"""
+    suite = AsvSuite(tmp_path, source)
+    assert set(suite.listed()) == {
+        ("suite.Suite.time_it", (1,)),
+        ("suite.Suite.time_it", (3,)),
+        ("suite.Suite.track_it", (1,)),
+    }
+    assert suite.values({"name": "suite.Suite.time_it", "index": 1, "metric": "time", "unit": "s"}) == []
+
+
+CACHED = """
+class Suite:
+    params = [1, 2]
+
+    def setup_cache(self):
+        open("file", "w").write("made")
+        return [0]
+
+    def setup(self, cache, n):
+        cache.append(n)
+
+    def track_it(self, cache, n):
+        return len(cache) * 10 + len(open("file").read())
+
+    def track_too(self, cache, n):
+        return len(cache)
+
+    def peakmem_it(self, cache, n): pass
+"""
+
+
+def test_every_measurement_has_its_own_copy_of_the_cache(tmp_path: Path) -> None:
+    suite = AsvSuite(tmp_path, CACHED)
+    listed = suite.listed()
+    assert len(listed) == 6
+    for index in (0, 1):
+        request = listed["suite.Suite.track_it", (index + 1,)]["request"]
+        assert suite.values(request) == [24.0]
+    assert not (tmp_path / "file").exists()
+
+
+def test_a_resident_process_measures_all_parameters_of_a_cached_benchmark(tmp_path: Path) -> None:
+    suite = AsvSuite(tmp_path, CACHED)
+    requests = [each["request"] for (name, _), each in suite.listed().items() if "track" in name]
+    files = {"PERFTRAIL_REQUESTS": tmp_path / "requests", "PERFTRAIL_RESPONSES": tmp_path / "responses"}
+    files["PERFTRAIL_REQUESTS"].write_text("".join(json.dumps(each) + "\n" for each in requests))
+    command = [sys.executable, str(PROGRAM), str(_VERSION), "asv", "serve", "benchmarks"]
+    subprocess.run(
+        command, cwd=tmp_path, env={name: str(path) for name, path in files.items()}, check=True, timeout=60
+    )
+    ready, *answers = map(json.loads, files["PERFTRAIL_RESPONSES"].read_text().splitlines())
+    assert ready == {"ready": True}
+    assert [json.loads(each["output"])["value"] for each in answers] == [24, 24, 2, 2]
+
+
+def test_the_memory_of_a_cache_is_not_the_peak_memory_of_its_benchmark(tmp_path: Path) -> None:
+    source = """
+def setup_cache():
+    return len(bytearray(300_000_000))
+
+def peakmem_it(size): pass
+"""
+    suite, listed = one(tmp_path, source)
+    assert listed["peak"]
+    (value,) = suite.values(listed["request"])
+    assert 1_000_000 < value < 300_000_000
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            "import time\ndef time_it(): time.sleep(60)\ntime_it.timeout = 0.2",
+            "it took longer than its timeout",
+        ),
+        (
+            "import time\ndef setup_cache(): time.sleep(60)\nsetup_cache.timeout = 0.2\ndef time_it(cache): pass",
+            "its setup_cache took longer than its timeout of 0.2 s",
+        ),
+        ("def time_it(): raise ValueError('bad value')", "bad value"),
+        ("def track_it(): return None", "it returned None, not a number"),
+        ("def track_it(): return float('nan')", "it returned a number that is not finite"),
+    ],
+)
+def test_a_failure_has_a_reason(tmp_path: Path, source: str, message: str) -> None:
+    suite, listed = one(tmp_path, source)
+    done = suite.start("run", json.dumps(listed["request"]))
+    assert done.returncode == 1
+    assert message in done.stderr.splitlines()[-1]
+
+
+def test_numbers_of_other_types_are_values(tmp_path: Path) -> None:
+    source = "from fractions import Fraction\ndef track_it(): return Fraction(1, 2)\n"
+    suite, listed = one(tmp_path, source)
+    assert suite.values(listed["request"]) == [0.5]
+
+
+def test_an_unknown_benchmark_has_no_values(tmp_path: Path) -> None:
+    suite = AsvSuite(tmp_path, "def time_it(): pass\n")
+    assert suite.values({"name": "suite.time_other", "index": 0, "metric": "time", "unit": "s"}) == []
+
+
+def test_statements_of_timeraw_run_in_processes(tmp_path: Path) -> None:
+    suite, listed = one(tmp_path, "def timeraw_it(): return 'sum(range(1000))', 'x = 1'\n")
+    assert listed["metric"] == "time"
+    values = suite.values(listed["request"])
+    assert len(values) == 5
+    assert all(0 < each < 1 for each in values)
