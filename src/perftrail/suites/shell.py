@@ -42,17 +42,20 @@ def in_directory(path: str) -> str:
     return f"cd {{build}}{f'/{word(path)}' if path else ''}"
 
 
+def patterns(suite: Suite) -> str:
+    """Return the programs of a suite as patterns of a shell line that runs in the build."""
+    plain = _without_stars(suite.program)
+    return literal(" ".join(_PATTERN.sub(lambda found: f"\\{found[0]}", each) for each in plain))
+
+
 def for_each_program(suite: Suite, line: str) -> str:
     """Return a shell line that runs `line` for each program of a suite, with its path as ``$program``.
 
     A line with the program's path in the build precedes the output of each. Programs are patterns relative to the
     build.
     """
-    patterns = " ".join(
-        _PATTERN.sub(lambda found: f"\\{found[0]}", each) for each in _without_stars(suite.program)
-    )
     return (
-        f"cd {{build}} && for program in {literal(patterns)}; do "
+        f"cd {{build}} && for program in {patterns(suite)}; do "
         f'[ -f "$program" ] && [ -x "$program" ] || continue; '
         f"printf '\\n%s%s\\n' '{_MARK}' \"$program\"; {line} || exit 1; done"
     )
@@ -62,13 +65,13 @@ _DEPTH = 8
 """Largest number of directories that ``**`` stands for."""
 
 
-def _without_stars(patterns: Iterable[str]) -> Iterator[str]:
+def _without_stars(programs: Iterable[str]) -> Iterator[str]:
     """Yield patterns without ``**``, which a plain shell does not know, for each number of directories.
 
     >>> list(_without_stars(["a/**/b"]))[:3]
     ['a/b', 'a/*/b', 'a/*/*/b']
     """
-    for pattern in patterns:
+    for pattern in programs:
         if "**/" not in pattern:
             yield pattern
             continue
