@@ -23,6 +23,13 @@ from perftrail.model.wording import escaped
     help="Build system to use if DIRECTORY has several, for example cmake.",
 )
 @click.option(
+    "--from",
+    "configuration",
+    metavar="FILE",
+    type=click.Path(),
+    help="Translate the configuration of asv, asv.conf.json, into a study.",
+)
+@click.option(
     "--last",
     is_flag=True,
     help="Write the study of the last command line in this repository, instead of a new one.",
@@ -30,13 +37,25 @@ from perftrail.model.wording import escaped
 @click.option("--force", is_flag=True, help="Overwrite an existing study.")
 @json_option
 def command(
-    directory: str, output: str | None, system: str | None, last: bool, force: bool, as_json: bool
+    directory: str,
+    output: str | None,
+    system: str | None,
+    configuration: str | None,
+    last: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write a commented first study of the program in DIRECTORY, by default the current one.
 
     perftrail detects git or Fossil, and make, autotools, cmake, meson, cargo, go, npm or pyproject. It chooses a range
     of the history, a recipe and a benchmark command. It does not run the program or its build.
     """
+    if configuration is not None:
+        for option, given in (("--build", system), ("--last", last), ("DIRECTORY", directory != ".")):
+            if given:
+                raise UsageError(f"--from takes everything from {configuration}; omit {option}")
+        _translate(Path(configuration), output=output, force=force, as_json=as_json)
+        return
     if last:
         _keep_last(Path(directory), output=output, system=system, force=force, as_json=as_json)
         return
@@ -52,6 +71,19 @@ def command(
         print_json("init", first.as_json())
     else:
         print_first_study(first)
+
+
+def _translate(configuration: Path, *, output: str | None, force: bool, as_json: bool) -> None:
+    """Write a study from asv's configuration, and print what it has."""
+    from perftrail.verbs.init.asv import asv_lines, write_asv_study
+
+    study = write_asv_study(configuration, output=None if output is None else Path(output), force=force)
+    if as_json:
+        print_json("init", study.as_json())
+        return
+    for name, text in asv_lines(study):
+        click.echo(f"{name:<12} {escaped(text)}")
+    click.echo(f"Next: perftrail check {escaped(str(study.file))}")
 
 
 def _keep_last(
