@@ -165,7 +165,8 @@ def test_a_hostile_name_selects_only_itself_and_runs_nothing(build: Path) -> Non
     selector = "1\tperftrail-bench/crates/a/d\td::it's $(touch owned) {build}"
     done = start(divan.command(SUITE, SuiteItem(name="n", selector=selector, iterations=10)), build)
     metric = Metric(reads=divan.READS, item_metric="wall", unit="s", pick="median")
-    assert read_metrics({"time": metric}, done.stdout, log="") == {"time": pytest.approx(85.58e-9)}
+    measured: object = read_metrics({"time": metric}, done.stdout, log="")
+    assert measured == {"time": pytest.approx(85.58e-9)}
     assert not list(build.parent.rglob("owned"))
 
 
