@@ -37,12 +37,21 @@ if TYPE_CHECKING:
 
 _METRICS = {"time": "wall", "timeraw": "wall", "peakmem": "peak_memory", "mem": "size"}
 _UNITS_OF_KINDS = {"time": "seconds", "timeraw": "seconds", "peakmem": "bytes", "mem": "bytes"}
-_VERSION = 2
+_OLDEST, _VERSION = 1, 2
+
+_OLD_RESULT = re.compile(
+    rb'"results":\s*\{\s*"[^"]+":\s*(?:\{\s*"(?:result|params|stats|samples|number)"|null|[-0-9])'
+)
+"""The first benchmark in a file of version 1, which has no columns."""
 
 
 def recognises(head: bytes, _name: str) -> bool:
     """Return whether this is asv's result of a commit."""
-    return begins_with(head, rb"\{") and b'"commit_hash"' in head and b'"result_columns"' in head
+    return (
+        begins_with(head, rb"\{")
+        and b'"commit_hash"' in head
+        and (b'"result_columns"' in head or _OLD_RESULT.search(head) is not None)
+    )
 
 
 def read(content: bytes, context: FileContext = NO_FILE) -> tuple[Series, ...]:
@@ -56,17 +65,31 @@ def read(content: bytes, context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """
     document = parse(content)
     version = document["version"]
-    if version.number() != _VERSION:
-        raise version.error(f"is not {_VERSION}; upgrade the results with `asv update`")
+    if version.number() not in (_OLDEST, _VERSION):
+        raise version.error(f"is not {_OLDEST} or {_VERSION}; this version of asv's results is not known")
     about = context.read_relative("../benchmarks.json")
     known = {} if about is None else dict(parse(about).members())
-    columns = [each.text() for each in document["result_columns"].elements()]
+    named = document.get("result_columns")
+    columns = [] if named is None else [each.text() for each in named.elements()]
     result = _Commit(document)
     return tuple(
         series
         for name, row in document["results"].members()
-        for series in result.series(name, dict(zip(columns, row.elements(), strict=False)), known.get(name))
+        for series in result.series(name, _columns_of(row, columns), known.get(name))
     )
+
+
+def _columns_of(row: Node, columns: Sequence[str]) -> dict[str, Node]:
+    """Return the columns of a benchmark; in version 1, they have names, and a number is the only result."""
+    if columns:
+        return dict(zip(columns, row.elements(), strict=False))
+    found = dict(row.members()) if isinstance(row.value, dict) else {"result": row}
+    single = {
+        name: Node([each.value], each.path)
+        for name, each in found.items()
+        if not isinstance(each.value, list)
+    }
+    return {**found, **single}
 
 
 class _Commit:
