@@ -14,8 +14,11 @@ from tests.contracts.exports import HOSTILE_SAMPLES, RULES, SAMPLES, STUDY
 from tests.contracts.pages import example
 
 EXAMPLE = Format("benchstat", "everything", "Go's benchmark format, for benchstat.")
-READABLE = {**{name: name for name in FORMATS if name in READERS}, "benchstat": "go"}
-"""Formats that perftrail also reads, with the name of the reader."""
+MEDIANS = {"otava"}
+"""Formats with one value for each revision."""
+
+READABLE = {**{name: name for name in FORMATS if name in READERS and name not in MEDIANS}, "benchstat": "go"}
+"""Formats that perftrail also reads, with the name of the reader, and that keep every sample."""
 
 every_format = pytest.mark.parametrize("format", RULES)
 
