@@ -397,6 +397,21 @@ def ends(history: Sequence[Revision]) -> Sequence[Revision]:
     return tuple(dict.fromkeys((*history[:1], *history[-1:])))
 
 
+def revisions_named(*names: str | None) -> Callable[[Session], Sequence[Revision]]:
+    """Return a function that finds the revisions of these names in a session; it leaves out `None`."""
+
+    def find(session: Session) -> Sequence[Revision]:
+        from perftrail.verbs.backport.patch import find_revision
+
+        return [
+            find_revision(session.study, session.source, name)
+            for name in dict.fromkeys(names)
+            if name is not None
+        ]
+
+    return find
+
+
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 GRACE_SECONDS = 2.0

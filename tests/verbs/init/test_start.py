@@ -303,23 +303,6 @@ def test_the_draft_of_a_cargo_project_names_its_outputs_and_what_affects_no_buil
     ) == (kind == "git")
 
 
-def test_the_functions_of_criterion_are_metrics_of_a_first_study(tmp_path: Path) -> None:
-    repository = Repository(tmp_path / "crate")
-    repository.commit(
-        {
-            "Cargo.toml": '[package]\nname = "sums"\nedition = "2021"\n[dev-dependencies]\ncriterion = "0.5"\n'
-            '[[bench]]\nname = "sums"\nharness = false\n',
-            "src/lib.rs": "",
-            "benches/sums.rs": 'fn all(c: &mut Criterion) { c.bench_function("sum 9", |b| b.iter(|| 9)); }\n',
-        }
-    )
-    first_study, study = begun(repository.path)
-    [benchmark] = study.benchmarks.values()
-    assert {key: each.reads for key, each in benchmark.metrics.items()} == {"time_sum_9": "criterion-text"}
-    assert study.find.metric == ("time_sum_9",)
-    assert first_study.to_do == ""
-
-
 PYTHON_PROJECT = '[project]\nname = "sums"\nversion = "1"\n'
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -125,30 +128,42 @@ CRITERION = (
 )
 
 
-def test_criterion_is_read_by_what_it_prints() -> None:
-    source = (
-        'c.bench_function("sum 1000", |b| b.iter(|| 1)); c.bench_function(\n    "sum/9", |b| b.iter(|| 2));'
-    )
-    found = best({"Cargo.toml": CRITERION, "src/lib.rs": "", "benches/sums.rs": source, "Cargo.lock": ""})
-    assert found.benchmark.command == (
-        "{build}/perftrail-bench/sums --bench --noplot --warm-up-time 1 --measurement-time 1"
-    )
-    assert {name: (each.reads, each.item, each.unit) for name, each in found.benchmark.printed.items()} == {
-        "time_sum_1000": ("criterion-text", "sum 1000", "s"),
-        "time_sum_9": ("criterion-text", "sum/9", "s"),
-    }
-    assert found.outputs == ("perftrail-bench/sums",)
-    [step] = found.steps
-    assert "cargo bench --no-run --locked --bench sums " in step.line
+@pytest.mark.parametrize("kind", ["criterion", "divan"])
+def test_the_benchmarks_of_a_crate_are_a_suite(kind: str) -> None:
+    manifest = CRITERION.replace("criterion", kind)
+    found = best({"Cargo.toml": manifest, "src/lib.rs": "", "benches/sums.rs": "", "Cargo.lock": ""})
+    assert found.suite is not None
+    assert (found.suite.kind, found.suite.program) == (kind, ("perftrail-bench/**/*",))
+    assert found.outputs == ("perftrail-bench/**",)
+    assert "cargo bench --no-run --locked --workspace --benches " in found.steps[0].line
 
 
-def test_groups_of_criterion_are_read_in_the_format_of_bencher() -> None:
-    source = 'let mut group = c.benchmark_group("sums"); group.bench_function("one", |b| b.iter(|| 1));'
-    found = best({"Cargo.toml": CRITERION, "src/lib.rs": "", "benches/sums.rs": source})
-    assert found.benchmark.command.endswith(
-        "/sums --bench --noplot --warm-up-time 1 --measurement-time 1 --output-format bencher"
+def test_cargos_messages_are_copied_by_package(tmp_path: Path) -> None:
+    found = best({"Cargo.toml": CRITERION, "src/lib.rs": "", "benches/sums.rs": ""})
+    for name in ("sums-0123", "it-4567"):
+        (tmp_path / name).write_text("program")
+    messages = [
+        {
+            "reason": "compiler-artifact",
+            "manifest_path": f"{tmp_path}/{package}Cargo.toml",
+            "target": {"kind": [kind], "crate_types": ["bin"], "name": name},
+            "executable": f"{tmp_path}/{executable}",
+        }
+        for package, kind, name, executable in (
+            ("", "bench", "sums", "sums-0123"),
+            ("crates/deep/", "bench", "it", "it-4567"),
+            ("", "test", "no", "sums-0123"),
+        )
+    ]
+    lines = (json.dumps(each, separators=(",", ":")) for each in messages)
+    (tmp_path / "perftrail-bench.json").write_text("\n".join(lines))
+    subprocess.run(["/bin/sh", "-euc", found.steps[1].line], cwd=tmp_path, check=True)
+    copied = sorted(
+        str(each.relative_to(tmp_path))
+        for each in (tmp_path / "perftrail-bench").rglob("*")
+        if each.is_file()
     )
-    assert list(found.benchmark.printed) == ["per_iteration"]
+    assert copied == ["perftrail-bench/crates/deep/it", "perftrail-bench/sums"]
 
 
 def test_a_benchmark_that_needs_cargo_is_started_by_cargo() -> None:

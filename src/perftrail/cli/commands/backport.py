@@ -9,7 +9,14 @@ import click
 
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
-from perftrail.cli.options import engine_option, json_option, session_options, source_options, study_argument
+from perftrail.cli.options import (
+    engine_option,
+    json_option,
+    revisions_named,
+    session_options,
+    source_options,
+    study_argument,
+)
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +70,7 @@ def command(
 
     if patch is not None and study is None and fix is not None and Path(fix).exists():
         fix, study = None, fix
-    loaded = options.apply_to(sources.load(study))
+    loaded = options.with_suites(options.apply_to(sources.load(study)), revisions_named(fix, onto))
     fitted = fit_patch(loaded, _request(fix, onto=onto, patch=patch), store=options.store)
     if not isinstance(fitted, FittedPatch):
         _report_conflict(fitted, source_kind=loaded.searched_source.kind, study=study, as_json=as_json)

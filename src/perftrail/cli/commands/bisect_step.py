@@ -9,7 +9,7 @@ import click
 
 from perftrail.cli.command_words import WordsCommand, command_line_options
 from perftrail.cli.commands.compare import comparison_options, comparison_request
-from perftrail.cli.options import session_options, source_options, study_argument
+from perftrail.cli.options import revisions_named, session_options, source_options, study_argument
 from perftrail.errors import PerftrailError
 from perftrail.model.wording import escaped
 
@@ -81,7 +81,9 @@ def command(
     from perftrail.present.gate import headline
     from perftrail.verbs.compare import Compare
 
-    loaded = options.apply_to(sources.load(line.study(study)))
+    loaded = options.with_suites(
+        options.apply_to(sources.load(line.study(study))), revisions_named(good, "HEAD")
+    )
     comparison["fail_on"] = "never"
     request = comparison_request(loaded, good, "HEAD", **comparison)
     gate = options.run(

@@ -11,6 +11,7 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
+    ends,
     jobs_option,
     json_option,
     only_option,
@@ -107,6 +108,7 @@ def _checked(
     if attempts is None:
         show_plan(loaded, selection, store=options.store, as_json=as_json, shared_options=shared_options)
         return None
+    loaded = options.with_suites(loaded, lambda session: ends(session.source.history()), jobs=jobs)
     from perftrail.present.plan import print_attempt
     from perftrail.verbs.check import Attempt, without_quiet_wait
 

@@ -13,6 +13,7 @@ from perftrail.cli.options import (
     engine_option,
     json_option,
     repeated_options,
+    revisions_named,
     session_options,
     source_options,
     study_argument,
@@ -166,7 +167,6 @@ def command(
     """
     from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.gate_output import Job, parse_also, write_gate
-    from perftrail.verbs.backport.patch import find_revision
     from perftrail.verbs.compare import Compare
 
     if staged:
@@ -180,7 +180,7 @@ def command(
     study = line.study(study)
     loaded = options.with_suites(
         options.apply_to(sources.load(study)),
-        lambda session: [find_revision(session.study, session.source, each) for each in (base, head)],
+        revisions_named(base, head),
     )
     request = comparison_request(loaded, base, head, **comparison)
     with Job.of(format_name) as job:

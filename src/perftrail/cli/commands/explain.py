@@ -11,6 +11,7 @@ from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     json_option,
     only_option,
+    revisions_named,
     session_options,
     source_options,
     study_argument,
@@ -64,7 +65,7 @@ def command(
     from perftrail.verbs.explain.explain import Explain, find_pair
     from perftrail.verbs.explain.profilers import all_profilers
 
-    loaded = options.apply_to(sources.load(study))
+    loaded = options.with_suites(options.apply_to(sources.load(study)), revisions_named(culprit, against))
     selection = select(loaded, only)
 
     def work(session: Session) -> Generator[Event, None, ExplainReport]:

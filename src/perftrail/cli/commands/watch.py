@@ -76,7 +76,9 @@ def command(
 
     The command ends at Ctrl-C or SIGTERM, and resumes when you start it again. --json prints one line for each check.
     """
-    loaded = options.apply_to(sources.load(study))
+    loaded = options.with_suites(
+        options.apply_to(sources.load(study)), lambda session: session.source.history()[-1:]
+    )
     policy = _policy(loaded, **overrides)
     shared_options = repeated_options(study, sources, options)
     first = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import tomllib
 from dataclasses import dataclass, replace
@@ -10,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from perftrail.verbs.init.draft import (
     LLD_SHUFFLES,
-    MOST_METRICS,
     BenchmarkDraft,
     BuildDraft,
-    PrintedMetric,
     Program,
     Step,
+    SuiteDraft,
     choose_program,
     is_safe_path,
-    metric_name,
     program_benchmark,
     table,
     text,
@@ -28,6 +25,7 @@ from perftrail.verbs.init.draft import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from perftrail.model.suite import SuiteKind
     from perftrail.verbs.init.draft import Tree
 
 MANIFEST = "Cargo.toml"
@@ -45,11 +43,6 @@ _COPIES = "perftrail-bench"
 
 _EXECUTABLE = r's/.*"executable":"\([^"]*\)".*/\1/p'
 """Expression of sed that prints the program of cargo's messages."""
-
-_CRITERION_OPTIONS = "--noplot --warm-up-time 1 --measurement-time 1"
-_BENCH_FUNCTION = re.compile(r'\bbench_function\(\s*"([^"\\]+)"')
-
-_PER_ITERATION = PrintedMetric(pattern=r"bench:\s+([0-9]+) ns/iter", unit="ns")
 
 
 def detect(tree: Tree) -> BuildDraft | None:
@@ -89,12 +82,15 @@ def detect(tree: Tree) -> BuildDraft | None:
         steps = (build, Step(line=tests, why="built here, so that no start includes the build"))
     own_flags = tree.first(*_OWN_FLAGS)
     env = {} if own_flags else _LENIENT
+    suite = _suite(tree, crates)
+    if suite is not None:
+        steps = _suite_steps(locked, pinned)
     return BuildDraft(
         system="cargo",
         manifest=MANIFEST,
         tools=("cargo",),
         steps=steps,
-        outputs=benchmark.uses,
+        outputs=benchmark.uses if suite is None else (tree.path(f"{_COPIES}/**"),),
         outputs_why="revisions with equal programs are measured once",
         unaffected_by=_unaffected(tree, crates),
         unaffected_why="cargo compiles none of these: perftrail builds revisions that differ only in them once; "
@@ -103,8 +99,49 @@ def detect(tree: Tree) -> BuildDraft | None:
         benchmark=benchmark if benchmark.uses else replace(benchmark, env=env),
         hints=(f"{_OWN_HINT} {own_flags}" if own_flags else _LENIENT_HINT,),
         relink=_relink(program, crates, tree, locked)
-        if program is not None and own is None and benchmark.uses
+        if program is not None and own is None and benchmark.uses and suite is None
         else (),
+        suite=suite,
+    )
+
+
+_MESSAGES = f"{_COPIES}.json"
+"""File with cargo's messages, which name the built programs."""
+
+_COPY = (
+    'sed -n \'s|.*"manifest_path":"\\([^"]*\\)/Cargo.toml","target":{"kind":\\["bench"\\],[^}]*'
+    '"name":"\\([^"]*\\)".*"executable":"\\([^"]*\\)".*|\\1\\t\\2\\t\\3|p\' '
+    f"{_MESSAGES} | while IFS=\"$(printf '\\t')\" read -r package name program; do "
+    f'to="{_COPIES}${{package#"$(pwd -P)"}}"; mkdir -p "$to" && cp "$program" "$to/$name" || exit 1; done'
+)
+"""Copies each program into a directory named like its package, under a name without cargo's hash."""
+
+_SUITES: tuple[SuiteKind, ...] = ("criterion", "divan")
+
+
+def _suite(tree: Tree, crates: Mapping[str, Mapping[str, Any]]) -> SuiteDraft | None:
+    """Return the suite of the crates whose own benchmarks use criterion or divan."""
+    for kind in _SUITES:
+        if any(
+            kind in table(crate, "dev-dependencies")
+            and any(each.get("harness") is False for each in _tables(crate.get("bench")))
+            for crate in crates.values()
+        ):
+            why = f"every benchmark of these crates that uses {kind}"
+            return SuiteDraft(kind=kind, program=(tree.path(f"{_COPIES}/**/*"),), why=why)
+    return None
+
+
+def _suite_steps(locked: str, pinned: str) -> tuple[Step, ...]:
+    return (
+        Step(
+            line=f"rm -rf {_COPIES}; cargo bench --no-run{locked} --workspace --benches "
+            f"--message-format=json-render-diagnostics > {_MESSAGES}",
+            why=f"the programs of all benchmarks; {pinned}",
+        ),
+        Step(
+            line=_COPY, why="each program under a name without cargo's hash, in the directory of its package"
+        ),
     )
 
 
@@ -211,38 +248,8 @@ def _own_benchmark(tree: Tree, directory: str, crate: Mapping[str, Any], locked:
         why="the benchmark's program, under a name without cargo's hash",
     )
     command, path = f"{tree.word(program)} --bench", tree.path(program)
-    if "criterion" not in used:
-        benchmark = BenchmarkDraft(
-            name="bench", command=command, why="a benchmark of this crate", uses=(path,)
-        )
-        return _OwnBenchmark(step=step, benchmark=benchmark)
-    printed = _criterion_metrics(tree.text(_source_of(directory, own[name], name)))
-    return _OwnBenchmark(
-        step=step,
-        benchmark=BenchmarkDraft(
-            name="bench",
-            command=f"{command} {_CRITERION_OPTIONS}{'' if printed else ' --output-format bencher'}",
-            why="a benchmark of this crate; criterion chooses its repetitions: use the metrics that it prints, not "
-            "wall; perftrail starts it several times, so that a second each is enough",
-            uses=(path,),
-            printed=printed or {"per_iteration": _PER_ITERATION},
-        ),
-    )
-
-
-def _source_of(directory: str, bench: Mapping[str, Any], name: str) -> str:
-    return _path_in(directory, text(bench.get("path")) or f"benches/{name}.rs")
-
-
-def _criterion_metrics(source: str) -> dict[str, PrintedMetric]:
-    """Return a metric for each function that a benchmark's source names; none if it has groups, which change names."""
-    if "benchmark_group" in source or "bench_with_input" in source:
-        return {}
-    names = dict.fromkeys(_BENCH_FUNCTION.findall(source))
-    return {
-        metric_name(each): PrintedMetric(reads="criterion-text", item=each, unit="s")
-        for each in list(names)[:MOST_METRICS]
-    }
+    benchmark = BenchmarkDraft(name="bench", command=command, why="a benchmark of this crate", uses=(path,))
+    return _OwnBenchmark(step=step, benchmark=benchmark)
 
 
 def _tests(tree: Tree) -> BenchmarkDraft:
