@@ -123,13 +123,24 @@ def _suite(tree: Tree, crates: Mapping[str, Mapping[str, Any]]) -> SuiteDraft | 
     """Return the suite of the crates whose own benchmarks use criterion or divan."""
     for kind in _SUITES:
         if any(
-            kind in table(crate, "dev-dependencies")
+            kind in _used(crate)
             and any(each.get("harness") is False for each in _tables(crate.get("bench")))
             for crate in crates.values()
         ):
             why = f"every benchmark of these crates that uses {kind}"
             return SuiteDraft(kind=kind, program=(tree.path(f"{_COPIES}/**/*"),), why=why)
     return None
+
+
+def _used(crate: Mapping[str, Any]) -> set[str]:
+    """Return the dependencies of a crate and of its tests, on any target."""
+    on_targets = [each for each in table(crate, "target").values() if isinstance(each, dict)]
+    return {
+        name
+        for each in (crate, *on_targets)
+        for kind in ("dependencies", "dev-dependencies")
+        for name in table(each, kind)
+    }
 
 
 def _suite_steps(locked: str, pinned: str) -> tuple[Step, ...]:
