@@ -123,8 +123,7 @@ def _suite(tree: Tree, crates: Mapping[str, Mapping[str, Any]]) -> SuiteDraft | 
     """Return the suite of the crates whose own benchmarks use criterion or divan."""
     for kind in _SUITES:
         if any(
-            kind in _used(crate)
-            and any(each.get("harness") is False for each in _tables(crate.get("bench")))
+            kind in _used(crate) and any(each.get("harness") is False for each in _tables(crate.get("bench")))
             for crate in crates.values()
         ):
             why = f"every benchmark of these crates that uses {kind}"
