@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 LAUNCHER = HERE.parents[1] / "launcher"
 MODULES = {
     "job": ("job", "job_keys", "region", "text"),
-    "input": ("input", "region"),
+    "input": ("input", "region", "text"),
     "text": ("text",),
     "cgroup": ("region", "text"),
 }
