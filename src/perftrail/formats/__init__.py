@@ -1,4 +1,7 @@
-"""Formats of other benchmark tools: detected by content, each read and written by one module."""
+"""Formats of other benchmark tools: detected by content, each read and written by one module.
+
+Formats of profiles have other modules: `callgrind`.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@
 - `program`: whether a command runs a linked program, and what that means for its layout.
 - `runnable_key`: everything that can affect a sample.
 - `build`, `process`, `measurement`, `patch`: results of builds, processes and invocations.
+- `profile`: what each function of a program costs, and which function calls which.
 - `trial`: a measurement without a study; `store_records`: searches, comparisons, listings and notes in the store.
 - `exchange`: samples from and for other tools.
 - `notation`: durations and sizes as a study writes them; `wording`: numbers, words and quotes for people.

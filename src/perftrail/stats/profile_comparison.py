@@ -1,0 +1,869 @@
+"""Which functions changed a program's cost: two profiles compared by function and by call path.
+
+Costs of library functions belong to their callers in the program (`folded`), because a maintainer can change only
+those. f's calls of g cost n·e with their callees: their number and the cost of one. The change of n·e is split exactly:
+
+    Δ(n·e) = Δn · mean(e) + mean(n) · Δe
+
+f is responsible for the first part, the additional calls. So the part of a function is the change of its own cost,
+plus its additional calls of others, less the additional calls of itself:
+
+    R_f = Δown_f + Σ_g Δn_fg mean(e_fg) - Σ_c Δn_cf mean(e_cf),   and Σ R is the change of the total.
+
+A function that calls another one more often is responsible for the additional calls; a callee that became slower is
+responsible itself. A call that only one side has takes the cost of that side, so its caller is responsible. Functions
+that call each other in circles are one unit, whose part is divided by `_within`. Sampled profiles have no numbers of
+calls; each function is responsible for the change of its own cost.
+
+If the machine code of both sides is known, an unchanged function is not responsible: its part goes to its callers, in
+proportion to how much each caller's calls of it changed. A part that finds no changed caller is shared by the changed
+functions that ran; if there is none, it remains with the input.
+
+Approximations: the cost of a library function is divided among its callers in proportion to the inclusive costs of
+their calls, as gprof (Graham, Kessler and McKusick 1982) does it, and so are the program's functions that it calls
+back. Costs are Callgrind's estimated cycles (`WEIGHTS`), not measured times.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from perftrail.model.profile import Function, FunctionKey, added, averaged
+from perftrail.stats.ratios import centre
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from perftrail.model.profile import Costs, Profile
+    from perftrail.stats.ratios import PairedEstimate
+
+    Inside = Callable[[Function], bool]
+    """Whether a function belongs to the program rather than to a library."""
+
+K = TypeVar("K")
+
+WEIGHTS: Mapping[str, float] = {
+    "Ir": 1.0,
+    "Bcm": 10.0,
+    "Bim": 10.0,
+    "D1mr": 10.0,
+    "D1mw": 10.0,
+    "DLmr": 100.0,
+    "DLmw": 100.0,
+    "Ge": 20.0,
+    "sysCount": 1000.0,
+    "seconds": 1.0,
+    "samples": 1.0,
+}
+"""Estimated cycles of each event: KCachegrind's cycle estimation, without misses of instructions, which depend on the
+layout, and with 1,000 cycles for a system call."""
+
+PROGRAM = FunctionKey("(program)")
+"""The caller of functions without a caller."""
+
+SMALLEST_SHARE = 0.005
+"""Smallest contribution to the total that names a function."""
+
+SMALLEST_MISSES = 0.05
+"""The same for a contribution by cache and branch misses alone: smaller ones also come from the layout."""
+
+SHIFT_TOLERANCE = 0.35
+"""Largest relative difference between a loss and a gain that are one cost shift."""
+
+SHIFT_SHARE = 0.01
+"""Smallest share of the total of a cost shift."""
+
+Kind = Literal["grown", "shrunk", "new", "gone"]
+Shift = Literal["renamed", "split", "merged", "moved"]
+"""How a cost moved: to the same function under a new name; to a new function that the old one calls (a split function,
+or one that is no longer inlined); into the caller (inlined); to another function with the same caller."""
+
+_SYSTEM_OBJECTS = ("/usr/lib", "/lib", "[")
+_LIBRARY_FILES = (
+    "/usr/lib", "/usr/include", "/usr/share", "/usr/local/go/", "/rustc/", "/.cargo/registry/", "/.rustup/",
+    "/site-packages/", "/dist-packages/", "/lib/python3", "/go/pkg/mod/", "/include/c++/", "<frozen ",
+)  # fmt: skip
+_COMPILED_IN = ("/rustc/", "/include/c++/")
+"""Files of libraries whose code is in the program's object, wherever it lies."""
+_LIBRARY_NAMES = (
+    "std::", "core::", "alloc::", "<std::", "<core::", "<alloc::", "__gnu_cxx::", "operator new", "operator delete",
+    "__rust", "__rdl", "_dl_", "__libc", "_start", "(below main)", "runtime.", "<&", "hashbrown::", "<hashbrown::",
+    "void std::", "bool std::", "0x", "__cxa_", "<built-in ", "<method ",
+)  # fmt: skip
+
+
+def in_program(function: Function, roots: Sequence[str] = ()) -> bool:
+    """Return whether a function belongs to the program: neither its object, nor its file, nor its name is a library's.
+
+    Everything below the directories `roots` belongs to the program, unless it was compiled from a library's headers.
+
+    >>> in_program(Function("insert", "/src/tree.c", 1, "/cache/bin/db")), in_program(Function("std::sort"))
+    (True, False)
+    >>> in_program(Function("malloc", "./malloc/malloc.c", 1, "/usr/lib/x86_64-linux-gnu/libc.so.6"))
+    False
+    >>> venv = Function("run", "/work/venv/lib/python3.12/site-packages/app/main.py")
+    >>> in_program(venv), in_program(venv, ["/work/"])
+    (False, True)
+    """
+    if function.name.startswith(_LIBRARY_NAMES):
+        return False
+    rooted = tuple(roots)
+    if rooted and function.file.startswith(rooted):
+        return not any(part in function.file for part in _COMPILED_IN)
+    if function.object.startswith(_SYSTEM_OBJECTS) and not (rooted and function.object.startswith(rooted)):
+        return False
+    return not any(part in function.file for part in _LIBRARY_FILES)
+
+
+def estimated(events: Sequence[str], costs: Costs) -> float:
+    """Return costs as one number: estimated cycles, seconds or samples.
+
+    >>> estimated(("Ir", "D1mr"), (100.0, 2.0))
+    120.0
+    """
+    return sum(WEIGHTS.get(event, 0.0) * value for event, value in zip(events, costs, strict=False) if value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallGraph:
+    """The functions of a program by key, without libraries.
+
+    `own` includes library functions that a function calls. `calls` and `costs` are numbers and inclusive costs by
+    (caller, callee); `PROGRAM` calls functions without a caller.
+    """
+
+    own: Mapping[FunctionKey, float]
+    calls: Mapping[tuple[FunctionKey, FunctionKey], float]
+    costs: Mapping[tuple[FunctionKey, FunctionKey], float]
+    functions: Mapping[FunctionKey, Function]
+
+    @property
+    def total(self) -> float:
+        """The cost of the program."""
+        return sum(self.own.values())
+
+
+def folded(
+    profile: Profile, inside: Inside = in_program, *, events: Sequence[str] | None = None
+) -> CallGraph:
+    """Return the call graph of the program's own functions; library functions become part of their callers.
+
+    `events` are those that count, by default all of `WEIGHTS`.
+    """
+    return _Folding(profile, inside, profile.events if events is None else events).graph()
+
+
+class _Folding:
+    """Removes the library functions of a call graph one after another, callees first."""
+
+    def __init__(self, profile: Profile, inside: Inside, events: Sequence[str]) -> None:
+        chosen = [event if event in events else "" for event in profile.events]
+        self._own: defaultdict[object, float] = defaultdict(float)
+        self._out: defaultdict[object, dict[object, list[float]]] = defaultdict(dict)
+        self._in: defaultdict[object, set[object]] = defaultdict(set)
+        self.functions: dict[FunctionKey, Function] = {}
+        nodes: dict[Function, object] = {}
+        for function in {*profile.own, *(each for edge in profile.calls for each in edge)}:
+            if inside(function):
+                key = function.key
+                nodes[function] = key
+                self.functions.setdefault(key, function)
+            else:
+                nodes[function] = function
+        for function, costs in profile.own.items():
+            self._own[nodes[function]] += estimated(chosen, costs)
+        for (caller, callee), calls in profile.calls.items():
+            self._add(nodes[caller], nodes[callee], calls.count, estimated(chosen, calls.costs))
+
+    def _add(self, caller: object, callee: object, count: float, cost: float) -> None:
+        found = self._out[caller].setdefault(callee, [0.0, 0.0])
+        found[0] += count
+        found[1] += cost
+        self._in[callee].add(caller)
+
+    def graph(self) -> CallGraph:
+        for library in self._callees_first():
+            self._remove(library)
+        nodes = [each for each in {*self._own, *self._out} if isinstance(each, FunctionKey)]
+        called = {
+            callee
+            for caller, callees in self._out.items()
+            for callee in callees
+            if isinstance(caller, FunctionKey) and caller != callee
+        }
+        for node in nodes:
+            if node not in called and node != PROGRAM:
+                cost = sum(cost for callee, (_, cost) in self._out[node].items() if callee != node)
+                self._add(PROGRAM, node, 1.0, self._own[node] + cost)
+        edges = {
+            (caller, callee): found
+            for caller, callees in self._out.items()
+            for callee, found in callees.items()
+            if isinstance(caller, FunctionKey) and isinstance(callee, FunctionKey)
+        }
+        return CallGraph(
+            own={each: self._own[each] for each in nodes if each != PROGRAM} | {PROGRAM: self._own[PROGRAM]},
+            calls={edge: found[0] for edge, found in edges.items()},
+            costs={edge: found[1] for edge, found in edges.items()},
+            functions=self.functions,
+        )
+
+    def _callees_first(self) -> list[Function]:
+        """Return the library functions in post-order, without recursion, which may be deep."""
+        done: dict[object, None] = {}
+        seen: set[object] = set()
+        for start in sorted(
+            each for each in {*self._own, *self._out, *self._in} if isinstance(each, Function)
+        ):
+            stack: list[tuple[object, bool]] = [(start, False)]
+            while stack:
+                node, left = stack.pop()
+                if left:
+                    done[node] = None
+                elif node not in seen:
+                    seen.add(node)
+                    stack.append((node, True))
+                    stack += [(each, False) for each in self._out[node] if isinstance(each, Function)]
+        return [each for each in done if isinstance(each, Function)]
+
+    def _remove(self, library: Function) -> None:
+        """Divide a library function among its callers."""
+        callees = self._out.pop(library, {})
+        callees.pop(library, None)
+        callers = {
+            caller: self._out[caller].pop(library)
+            for caller in self._in.pop(library, ())
+            if caller != library
+        }
+        own = self._own.pop(library, 0.0)
+        weights = {caller: found[1] for caller, found in callers.items()}
+        if not any(weights.values()):
+            weights = {caller: found[0] or 1.0 for caller, found in callers.items()}
+        if not weights:
+            weights = {PROGRAM: 1.0}
+        whole = sum(weights.values())
+        for callee in callees:
+            self._in[callee].discard(library)
+        for caller, weight in weights.items():
+            share = weight / whole
+            self._own[caller] += share * own
+            for callee, (count, cost) in callees.items():
+                self._add(caller, callee, share * count, share * cost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """The functions whose cost moved, as keys. `own`: their own cost; `path`: that of their calls of another one.
+
+    `runs` are the functions that ran on either side and didn't move.
+    """
+
+    own: frozenset[FunctionKey]
+    path: frozenset[FunctionKey]
+    runs: frozenset[FunctionKey]
+
+
+def moved(before: CallGraph, after: CallGraph, *, share: float = 0.05) -> Moved:
+    """Return the functions that account for at least `share` of the sum of all absolute differences.
+
+    A function counts as *own* if its own cost differs by that much, and as *path* if the cost of its calls of one
+    other function does.
+    """
+    differences = _difference(before.own, after.own)
+    least = share * sum(abs(each) for each in differences.values())
+    everything = frozenset(each for each in {*before.own, *after.own} if each != PROGRAM)
+    if least <= 0.0:
+        return Moved(own=frozenset(), path=frozenset(), runs=everything)
+    own = {each for each, value in differences.items() if abs(value) >= least}
+    path = {
+        caller
+        for (caller, callee), value in _difference(before.costs, after.costs).items()
+        if abs(value) >= least and caller != callee
+    }
+    found = frozenset(own - {PROGRAM})
+    callers = frozenset(path - own - {PROGRAM})
+    return Moved(own=found, path=callers, runs=everything - found - callers)
+
+
+def _difference(before: Mapping[K, float], after: Mapping[K, float]) -> dict[K, float]:
+    return {each: after.get(each, 0.0) - before.get(each, 0.0) for each in {**before, **after}}
+
+
+def contributions(
+    before: CallGraph, after: CallGraph, *, unchanged: frozenset[FunctionKey] = frozenset()
+) -> dict[FunctionKey, float]:
+    """Return how much of the change of the total each function is responsible for; the sum is that change.
+
+    `unchanged` are functions with the same machine code on both sides.
+    """
+    parts = _by_calls(before, after)
+    moving = unchanged & {*before.own} & {*after.own}
+    return _passed_to_callers(parts, before, after, moving - {PROGRAM}, unchanged)
+
+
+def _by_calls(before: CallGraph, after: CallGraph) -> dict[FunctionKey, float]:
+    """Split the change of the total over the functions, as the module describes."""
+    parts: defaultdict[FunctionKey, float] = defaultdict(float, _difference(before.own, after.own))
+    rates: dict[tuple[FunctionKey, FunctionKey], tuple[_Edge, _Edge]] = {}
+    for edge in {**before.costs, **after.costs}:
+        caller, callee = edge
+        if caller == callee:
+            continue
+        rates[edge] = one, other = _edge(before, edge), _edge(after, edge)
+        additional = (other.count - one.count) * (_per_call(other, one) + _per_call(one, other)) / 2.0
+        parts[caller] += additional
+        parts[callee] -= additional
+    for members in _recursive(rates):
+        whole = sum(parts[node] for node in members)
+        parts.update(_within(members, whole, before, after, rates))
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    count: float
+    cost: float
+
+
+def _edge(graph: CallGraph, edge: tuple[FunctionKey, FunctionKey]) -> _Edge:
+    """Return the calls of one function by another; those of unknown number count as one."""
+    cost = graph.costs.get(edge, 0.0)
+    return _Edge(graph.calls.get(edge, 0.0) or (1.0 if cost else 0.0), cost)
+
+
+def _per_call(edge: _Edge, other: _Edge) -> float:
+    """Return the cost of one call; without calls, that of the other side."""
+    chosen = edge if edge.count else other
+    return chosen.cost / chosen.count if chosen.count else 0.0
+
+
+def _recursive(edges: Collection[tuple[FunctionKey, FunctionKey]]) -> list[list[FunctionKey]]:
+    """Return the sets of functions that call each other in circles."""
+    import numpy as np  # noqa: PLC0415 - numpy and scipy are imported where they are used
+    from scipy.sparse import csr_array  # noqa: PLC0415
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+
+    nodes = sorted({each for edge in edges for each in edge})
+    index = {node: number for number, node in enumerate(nodes)}
+    if not nodes:
+        return []
+    rows, columns = zip(*((index[one], index[other]) for one, other in sorted(edges)), strict=True)
+    graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(nodes), len(nodes)))
+    _, labels = connected_components(graph, directed=True, connection="strong")
+    groups: defaultdict[int, list[FunctionKey]] = defaultdict(list)
+    for node, label in zip(nodes, labels.tolist(), strict=True):
+        groups[label].append(node)
+    return [members for members in groups.values() if len(members) > 1]
+
+
+def _within(
+    members: Sequence[FunctionKey],
+    whole: float,
+    before: CallGraph,
+    after: CallGraph,
+    rates: Mapping[tuple[FunctionKey, FunctionKey], tuple[_Edge, _Edge]],
+) -> dict[FunctionKey, float]:
+    """Divide the part of functions that call each other, for whose calls Callgrind has no inclusive costs.
+
+    Solves N = e + c'N and I = o + cI for the members only: o is the own cost of a call and of its calls to others,
+    c the calls of members in a call. The parts are mean-N (Δo + Δc mean-I), scaled to their sum `whole`.
+    """
+    import numpy as np  # noqa: PLC0415 - numpy is imported where it is used
+
+    index = {node: number for number, node in enumerate(members)}
+    size = len(members)
+    own = np.array([[graph.own.get(node, 0.0) for node in members] for graph in (before, after)])
+    calls, entries = np.zeros((2, size, size)), np.zeros((2, size))
+    for (caller, callee), sides in rates.items():
+        for side, edge in enumerate(sides):
+            if callee in index and caller in index:
+                calls[side, index[caller], index[callee]] += edge.count
+            elif callee in index:
+                entries[side, index[callee]] += edge.count
+            elif caller in index:
+                mean = (_per_call(sides[0], sides[1]) + _per_call(sides[1], sides[0])) / 2.0
+                own[side, index[caller]] += edge.count * mean
+    for graph_side, graph in enumerate((before, after)):
+        for node, number in index.items():
+            calls[graph_side, number, number] += graph.calls.get((node, node), 0.0)
+    counts = calls.sum(axis=1) + entries
+    called = np.where(counts > 0.0, counts, 1.0)
+    own, calls = own / called, calls / called[:, :, None]
+    for side in (0, 1):  # a function that one side lacks takes the other's parameters
+        lacking = counts[side] <= 0.0
+        own[side, lacking], calls[side, lacking] = own[1 - side, lacking], calls[1 - side, lacking]
+    try:
+        inclusive = [np.linalg.solve(np.eye(size) - calls[side], own[side]) for side in (0, 1)]
+        visits = np.linalg.solve(np.eye(size) - calls.mean(axis=0).T, entries.mean(axis=0))
+    except np.linalg.LinAlgError:
+        visits = np.full(size, np.nan)
+        inclusive = [visits, visits]
+    parts = visits * (own[1] - own[0] + (calls[1] - calls[0]) @ (inclusive[0] + inclusive[1]) / 2.0)
+    largest = before.total + after.total
+    # Circles whose rates reach one call in a call have no solution, or a meaningless one.
+    if not np.isfinite(parts).all() or visits.min() < 0.0 or np.abs(parts).max() > largest:
+        parts = np.array([after.own.get(node, 0.0) - before.own.get(node, 0.0) for node in members])
+    scale = float(np.abs(parts).sum())
+    shares = np.abs(parts) / scale if scale > 0.0 else np.full(size, 1.0 / size)
+    parts = parts + (whole - parts.sum()) * shares
+    return {node: float(parts[number]) for node, number in index.items()}
+
+
+ROUNDS = 200
+"""Largest number of steps from a function to the caller that is responsible."""
+
+
+def _passed_to_callers(
+    parts: Mapping[FunctionKey, float],
+    before: CallGraph,
+    after: CallGraph,
+    moving: frozenset[FunctionKey],
+    unchanged: frozenset[FunctionKey],
+) -> dict[FunctionKey, float]:
+    """Pass the parts of `moving` functions to their callers, until a caller keeps them."""
+    kept = {node: value for node, value in parts.items() if node not in moving}
+    passed = {node: value for node, value in parts.items() if node in moving and value}
+    changes = _difference(before.costs, after.costs)
+    callers: defaultdict[FunctionKey, dict[FunctionKey, float]] = defaultdict(dict)
+    for (caller, callee), value in changes.items():
+        if caller != callee:
+            callers[callee][caller] = value
+    lost = 0.0
+    for _ in range(ROUNDS):
+        arriving: defaultdict[FunctionKey, float] = defaultdict(float)
+        for node, value in passed.items():
+            weights = {
+                caller: abs(change)
+                for caller, change in callers[node].items()
+                if change * value > 0.0 and caller != PROGRAM
+            }
+            if not weights:
+                lost += value
+                continue
+            whole = sum(weights.values())
+            for caller, weight in weights.items():
+                arriving[caller] += value * weight / whole
+        passed = {}
+        for node, value in arriving.items():
+            if node in moving:
+                passed[node] = value
+            else:
+                kept[node] = kept.get(node, 0.0) + value
+        if not passed:
+            break
+    lost += sum(passed.values())
+    if lost:
+        changed = [node for node in {*before.own, *after.own} - unchanged if node != PROGRAM]
+        heirs = changed if unchanged and changed else [PROGRAM]
+        for node in heirs:
+            kept[node] = kept.get(node, 0.0) + lost / len(heirs)
+    return kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalleeChange:
+    """How a function's calls of another one changed: their numbers, 0 in sampled profiles, and inclusive costs."""
+
+    function: Function
+    calls_before: float
+    calls_after: float
+    cost_before: float
+    cost_after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionChange:
+    """One function in both profiles, and what it contributed to the change of the total.
+
+    `contribution` is a share of the total before, with its interval. Costs have one value for each event; `own` are
+    without callees, `inclusive` with them. `path` is the most expensive call path to the function. `changed` says
+    whether the machine code differs, `None` if that is unknown. `callees` are the calls that changed most.
+    """
+
+    function: Function
+    kind: Kind
+    contribution: PairedEstimate
+    own_before: Costs
+    own_after: Costs
+    inclusive_before: Costs
+    inclusive_after: Costs
+    calls_before: float
+    calls_after: float
+    changed: bool | None
+    path: tuple[Function, ...]
+    callees: tuple[CalleeChange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostShift:
+    """A cost that moved from one function to another. Costs are shares of the total before.
+
+    `lost` left the old function, `gained` arrived in the new one.
+    """
+
+    kind: Shift
+    before: Function
+    after: Function
+    lost: float
+    gained: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileComparison:
+    """Two profiles compared: the functions that changed the total, the largest contribution first, and cost shifts.
+
+    `total` is the change of the total as a share of the total before. `input_share` is a change that no changed
+    function explains. `functions` has all functions of either side, `responsible` those worth naming.
+    """
+
+    events: tuple[str, ...]
+    before: Costs
+    after: Costs
+    total: PairedEstimate
+    functions: tuple[FunctionChange, ...]
+    responsible: tuple[FunctionChange, ...]
+    shifts: tuple[CostShift, ...]
+    input_share: float
+
+
+def compare_profiles(
+    before: Sequence[Profile], after: Sequence[Profile], inside: Inside = in_program
+) -> ProfileComparison:
+    """Compare profiles of equal numbers of invocations of two builds, in the order of measurement.
+
+    If no function is `inside`, every function belongs to the program. Raises `ValueError` without a profile, for
+    different numbers or events, and for profiles without cost.
+    """
+    if len(before) != len(after) or not before:
+        raise ValueError("profiles to compare need pairs")
+    means = averaged(before), averaged(after)
+    events = means[0].events
+    if means[1].events != events:
+        raise ValueError("profiles to compare need equal events")
+    if not any(inside(each) for mean in means for each in mean.own):
+        inside = _everything
+    bodies = [_bodies(each, inside) for each in means]
+    renamed = _renamed(folded(means[0], inside), folded(means[1], inside), bodies[0], bodies[1])
+    bodies[1] = {renamed.get(key, key): body for key, body in bodies[1].items()}
+    unchanged = frozenset(key for key, body in bodies[0].items() if body and bodies[1].get(key) == body)
+    graphs = folded(means[0], inside), _with_names(folded(means[1], inside), renamed)
+    exact = [event for event in events if event in _EXACT_EVENTS]
+    exact_parts = contributions(
+        folded(means[0], inside, events=exact),
+        _with_names(folded(means[1], inside, events=exact), renamed),
+        unchanged=unchanged,
+    )
+    sides = (
+        [folded(each, inside) for each in before],
+        [_with_names(folded(each, inside), renamed) for each in after],
+    )
+    whole = graphs[0].total
+    if whole <= 0.0:
+        raise ValueError("a profile without cost can't be compared")
+    parts = [contributions(one, other, unchanged=unchanged) for one, other in zip(*sides, strict=True)]
+    shifts = _shifts(*graphs, renamed, whole)
+    _net_shifts([*parts, exact_parts], shifts)
+    builder = _Changes(means, graphs, renamed, inside, bodies if any(bodies[0].values()) else None)
+    functions = []
+    responsible = []
+    for key in sorted({*graphs[0].own, *graphs[1].own} - {PROGRAM}):
+        found = centre([each.get(key, 0.0) / whole for each in parts])
+        change = builder.change(key, found)
+        functions.append(change)
+        size = min(abs(found.low), abs(found.high)) if found.low * found.high > 0.0 else 0.0
+        certain = abs(exact_parts.get(key, 0.0)) / whole >= SMALLEST_SHARE
+        if size >= (SMALLEST_SHARE if certain else SMALLEST_MISSES):
+            responsible.append(change)
+    total = centre([(other.total - one.total) / whole for one, other in zip(*sides, strict=True)])
+    sign = math.copysign(1.0, total.value)
+
+    def rank(change: FunctionChange) -> tuple[bool, float]:
+        value = change.contribution.value
+        return (value * sign < 0.0, -abs(value))
+
+    return ProfileComparison(
+        events=events,
+        before=means[0].total,
+        after=means[1].total,
+        total=total,
+        functions=tuple(sorted(functions, key=rank)),
+        responsible=tuple(sorted(responsible, key=rank)),
+        shifts=tuple(_shift_values(shifts, graphs, whole)),
+        input_share=statistics.fmean(each.get(PROGRAM, 0.0) for each in parts) / whole,
+    )
+
+
+_EXACT_EVENTS = ("Ir", "Ge", "sysCount", "seconds", "samples")
+"""Events that don't depend on the layout of code and data."""
+
+
+def _everything(_: Function) -> bool:
+    return True
+
+
+def _bodies(profile: Profile, inside: Inside) -> dict[FunctionKey, str]:
+    """Return the fingerprint of the code of each function; several clones of a function have a common one."""
+    found: defaultdict[FunctionKey, set[str]] = defaultdict(set)
+    for function in profile.own:
+        if inside(function):
+            found[function.key].add(profile.bodies.get(function, ""))
+    return {key: "" if "" in bodies else "+".join(sorted(bodies)) for key, bodies in found.items()}
+
+
+def _with_names(graph: CallGraph, names: Mapping[FunctionKey, FunctionKey]) -> CallGraph:
+    """Return a graph with other names for some functions."""
+    if not names:
+        return graph
+
+    def named(key: FunctionKey) -> FunctionKey:
+        return names.get(key, key)
+
+    return CallGraph(
+        own={named(key): value for key, value in graph.own.items()},
+        calls={(named(one), named(other)): value for (one, other), value in graph.calls.items()},
+        costs={(named(one), named(other)): value for (one, other), value in graph.costs.items()},
+        functions={named(key): function for key, function in graph.functions.items()},
+    )
+
+
+def _renamed(
+    before: CallGraph,
+    after: CallGraph,
+    bodies_before: Mapping[FunctionKey, str],
+    bodies_after: Mapping[FunctionKey, str],
+) -> dict[FunctionKey, FunctionKey]:
+    """Return the new name of each renamed function, with its old one.
+
+    A new function is a gone one if their machine code is equal, or if they have equal callers and callees and a
+    similar own cost of a call.
+    """
+    gone, new = (
+        sorted({*one.own} - {*other.own} - {PROGRAM}) for one, other in ((before, after), (after, before))
+    )
+    found: dict[FunctionKey, FunctionKey] = {}
+    around = {key: (_neighbours(before, key), _number(before, key)) for key in gone}
+    for key in new:
+        candidates = [each for each in gone if each not in found.values()]
+        same = [
+            each
+            for each in candidates
+            if bodies_after.get(key) and bodies_after[key] == bodies_before.get(each)
+        ]
+        if not same:
+            mine, count = _neighbours(after, key), _number(after, key)
+            same = [
+                each
+                for each in candidates
+                if around[each] == (mine, count)
+                and (mine[0] or mine[1])
+                and _close(before.own[each], after.own[key], 2.0)
+            ]
+            same.sort(key=lambda each: abs(math.log((before.own[each] + 1.0) / (after.own[key] + 1.0))))
+        if same:
+            found[key] = same[0]
+    return found
+
+
+def _neighbours(graph: CallGraph, key: FunctionKey) -> tuple[frozenset[FunctionKey], frozenset[FunctionKey]]:
+    return (
+        frozenset(caller for caller, callee in graph.calls if callee == key and caller != key),
+        frozenset(callee for caller, callee in graph.calls if caller == key and callee != key),
+    )
+
+
+def _number(graph: CallGraph, key: FunctionKey) -> float:
+    return sum(count for (_, callee), count in graph.calls.items() if callee == key)
+
+
+def _close(one: float, other: float, factor: float) -> bool:
+    return min(one, other) * factor >= max(one, other) > 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeyShift:
+    kind: Shift
+    before: FunctionKey
+    after: FunctionKey
+    lost: float
+    gained: float
+
+
+def _shifts(
+    before: CallGraph, after: CallGraph, renamed: Mapping[FunctionKey, FunctionKey], whole: float
+) -> list[_KeyShift]:
+    """Return the cost shifts, the largest first; `after` has the old names of renamed functions."""
+    found = [
+        _KeyShift(kind="renamed", before=old, after=old, lost=before.own[old], gained=after.own[old])
+        for old in renamed.values()
+        if max(before.own[old], after.own[old]) >= SHIFT_SHARE * whole
+    ]
+    changes = {
+        key: value
+        for key, value in _difference(before.own, after.own).items()
+        if abs(value) >= SHIFT_SHARE * whole and key != PROGRAM
+    }
+    callers = {key: _neighbours(before, key)[0] | _neighbours(after, key)[0] for key in changes}
+    candidates = []
+    for old, loss in changes.items():
+        for new, gain in changes.items():
+            if loss < 0.0 < gain and _close(-loss, gain, 1.0 / (1.0 - SHIFT_TOLERANCE)):
+                kind = _shift_kind(old, new, before, after, callers)
+                if kind is not None:
+                    candidates.append(_KeyShift(kind=kind, before=old, after=new, lost=-loss, gained=gain))
+    used: set[FunctionKey] = set()
+    for each in sorted(
+        candidates, key=lambda shift: (abs(shift.gained - shift.lost) / shift.lost, shift.before)
+    ):
+        if not used & {each.before, each.after}:
+            used |= {each.before, each.after}
+            found.append(each)
+    return sorted(found, key=lambda shift: (-shift.gained, shift.before))
+
+
+def _shift_kind(
+    old: FunctionKey,
+    new: FunctionKey,
+    before: CallGraph,
+    after: CallGraph,
+    callers: Mapping[FunctionKey, frozenset[FunctionKey]],
+) -> Shift | None:
+    if new not in before.own and (old, new) in after.costs:
+        return "split"
+    if old not in after.own and (new, old) in before.costs:
+        return "merged"
+    related = bool(callers[old] & callers[new]) or (old, new) in after.costs or (new, old) in before.costs
+    return "moved" if related else None
+
+
+def _net_shifts(parts: Sequence[dict[FunctionKey, float]], shifts: Sequence[_KeyShift]) -> None:
+    """Leave only the difference between loss and gain of a shift, with the function that has the cost now."""
+    for each in shifts:
+        if each.before != each.after:
+            for values in parts:
+                values[each.after] = values.get(each.after, 0.0) + values.pop(each.before, 0.0)
+
+
+def _shift_values(
+    shifts: Sequence[_KeyShift],
+    graphs: tuple[CallGraph, CallGraph],
+    whole: float,
+) -> Iterator[CostShift]:
+    for each in shifts:
+        yield CostShift(
+            kind=each.kind,
+            before=graphs[0].functions.get(each.before) or graphs[1].functions[each.before],
+            after=graphs[1].functions.get(each.after) or graphs[0].functions[each.after],
+            lost=each.lost / whole,
+            gained=each.gained / whole,
+        )
+
+
+MOST_CALLEES = 6
+
+
+class _Changes:
+    """Describes single functions in both profiles."""
+
+    def __init__(
+        self,
+        means: tuple[Profile, Profile],
+        graphs: tuple[CallGraph, CallGraph],
+        renamed: Mapping[FunctionKey, FunctionKey],
+        inside: Inside,
+        bodies: Sequence[Mapping[FunctionKey, str]] | None,
+    ) -> None:
+        self._graphs, self._bodies = graphs, bodies
+        self._width = len(means[0].events)
+        self._own: list[defaultdict[FunctionKey, list[Costs]]] = []
+        self._inclusive: list[defaultdict[FunctionKey, list[Costs]]] = []
+        self._callees: list[defaultdict[FunctionKey, dict[FunctionKey, tuple[Function, float, float]]]] = []
+        for profile, names in zip(means, ({}, renamed), strict=True):
+            own: defaultdict[FunctionKey, list[Costs]] = defaultdict(list)
+            inclusive: defaultdict[FunctionKey, list[Costs]] = defaultdict(list)
+            for function, costs in profile.own.items():
+                if inside(function):
+                    key = names.get(function.key, function.key)
+                    own[key].append(costs)
+                    inclusive[key].append(profile.inclusive.get(function, costs))
+            callees: defaultdict[FunctionKey, dict[FunctionKey, tuple[Function, float, float]]] = defaultdict(
+                dict
+            )
+            for (caller, callee), calls in profile.calls.items():
+                if inside(caller) and caller != callee:
+                    key, other = (names.get(each.key, each.key) for each in (caller, callee))
+                    _, count, cost = callees[key].get(other, (callee, 0.0, 0.0))
+                    callees[key][other] = (
+                        callee, count + calls.count, cost + estimated(profile.events, calls.costs)
+                    )  # fmt: skip
+            self._own.append(own)
+            self._inclusive.append(inclusive)
+            self._callees.append(callees)
+        self._callers = _best_callers(graphs[1]), _best_callers(graphs[0])
+
+    def change(self, key: FunctionKey, contribution: PairedEstimate) -> FunctionChange:
+        """Return one function's costs, calls, path and callees on both sides."""
+        before, after = self._graphs
+        own = [added(self._width, side[key]) for side in self._own]
+        inclusive = [added(self._width, side[key]) for side in self._inclusive]
+        old, new = key in before.own, key in after.own
+        kind: Kind = (
+            "new" if not old else "gone" if not new else "grown" if contribution.value >= 0 else "shrunk"
+        )
+        bodies = None if self._bodies is None else [side.get(key, "") for side in self._bodies]
+        return FunctionChange(
+            function=after.functions.get(key) or before.functions[key],
+            kind=kind,
+            contribution=contribution,
+            own_before=own[0],
+            own_after=own[1],
+            inclusive_before=inclusive[0],
+            inclusive_after=inclusive[1],
+            calls_before=_number(before, key),
+            calls_after=_number(after, key),
+            changed=None if bodies is None or not all(bodies) else bodies[0] != bodies[1],
+            path=self._path(key),
+            callees=self._callee_changes(key),
+        )
+
+    def _path(self, key: FunctionKey) -> tuple[Function, ...]:
+        """Return the most expensive path to a function, outermost first, in the newer profile if it is there."""
+        newer = key in self._graphs[1].own
+        callers = self._callers[0 if newer else 1]
+        path = [key]
+        while (caller := callers.get(path[-1])) is not None and caller not in path:
+            path.append(caller)
+        graphs = self._graphs[::-1] if newer else self._graphs
+        return tuple(graphs[0].functions.get(each) or graphs[1].functions[each] for each in reversed(path))
+
+    def _callee_changes(self, key: FunctionKey) -> tuple[CalleeChange, ...]:
+        sides = [side[key] for side in self._callees]
+        found = []
+        for callee in {*sides[0], *sides[1]}:
+            function = (sides[1].get(callee) or sides[0][callee])[0]
+            (_, calls_before, before), (_, calls_after, after) = (
+                side.get(callee, (function, 0.0, 0.0)) for side in sides
+            )
+            found.append(
+                CalleeChange(
+                    function=function,
+                    calls_before=calls_before,
+                    calls_after=calls_after,
+                    cost_before=before,
+                    cost_after=after,
+                )
+            )
+        found.sort(key=lambda each: (-abs(each.cost_after - each.cost_before), each.function))
+        return tuple(each for each in found[:MOST_CALLEES] if each.cost_after != each.cost_before)
+
+
+def _best_callers(graph: CallGraph) -> dict[FunctionKey, FunctionKey]:
+    """Return the caller of each function whose calls cost most."""
+    best: dict[FunctionKey, tuple[float, FunctionKey]] = {}
+    for (caller, callee), cost in graph.costs.items():
+        if caller not in (callee, PROGRAM) and (cost, caller) > best.get(callee, (-1.0, PROGRAM)):
+            best[callee] = cost, caller
+    return {callee: caller for callee, (_, caller) in best.items()}
