@@ -88,6 +88,10 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
         ("perftrail backport 3f9c2ab --onto v1.4", "apply a fix to an old release, and measure it"),
         ("perftrail backport --patch fix.patch --onto v1.4", "measure a patch file"),
     ),
+    "revert": (
+        ("perftrail revert 3f9c2ab", "revert a culprit on the newest revision, and measure it"),
+        ("perftrail revert 3f9c2ab --onto v2.0 --exclude ChangeLog", "on a release, without one file"),
+    ),
     "export": (
         ("perftrail export -o samples.csv", "write every sample"),
         ("perftrail export --format hyperfine --only revision=v2.0", "print one release for another tool"),
@@ -140,6 +144,7 @@ PAGES = {
     "mcp": "how-to/agents.md",
     "explain": "how-to/backport.md",
     "backport": "how-to/backport.md",
+    "revert": "how-to/backport.md",
     "export": "how-to/other-tools.md",
     "import": "how-to/other-tools.md",
     "store": "how-to/backup.md",

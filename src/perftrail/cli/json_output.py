@@ -40,6 +40,7 @@ COMMANDS_WITH_JSON = (
     "measure",
     "publish",
     "report",
+    "revert",
     "run",
     "show",
     "show --claims",
@@ -71,6 +72,7 @@ def json_types() -> Mapping[str, object]:
     from perftrail.store.copying import CopyJson
     from perftrail.store.upkeep import CompactedJson, ForgettingJson, StatisticsJson
     from perftrail.verbs.backport.result import BackportConflictJson, BackportReportJson
+    from perftrail.verbs.backport.revert import RevertJson
     from perftrail.verbs.build import BuildReportJson
     from perftrail.verbs.check import AttemptReportJson, StudyPlanJson
     from perftrail.verbs.doctor import DoctorReportJson
@@ -95,6 +97,7 @@ def json_types() -> Mapping[str, object]:
         TrialJson,
         PublishJson,
         ReportJson,
+        RevertJson,
         RunReportJson,
         list[ShownRowJson],
         list[JudgementJson],

@@ -39,6 +39,7 @@ GROUPS = {
         "explain": "Show what differs between a revision and its parent.",
         "mcp": "Serve studies to AI agents, over the Model Context Protocol.",
         "backport": "Apply a change to an old revision; measure its gain and costs.",
+        "revert": "Revert a change on the newest revision; measure how much comes back.",
     },
     "Data": {
         "export": "Write samples in the format of another tool.",

@@ -141,6 +141,35 @@ def engine_option(function: Function) -> Function:
     )(function)
 
 
+def patch_path_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add --paths and --exclude: the files of a change to apply, combined as `paths`."""
+
+    @click.option(
+        "--paths",
+        "only",
+        multiple=True,
+        metavar="GLOB",
+        help="Use only the files of the change that match, with *, ? and **; a directory includes all its files. May "
+        "be repeated.",
+    )
+    @click.option(
+        "--exclude",
+        multiple=True,
+        metavar="GLOB",
+        help="Leave out the files of the change that match, for example ChangeLog or docs. May be repeated. Files "
+        "that match build.unaffected_by are left out if they conflict.",
+    )
+    @functools.wraps(function)
+    def command(
+        *arguments: object, only: tuple[str, ...], exclude: tuple[str, ...], **others: object
+    ) -> None:
+        from perftrail.model.patch import PatchPaths
+
+        function(*arguments, paths=PatchPaths(only=only, excluded=exclude), **others)
+
+    return command
+
+
 def with_sandbox(study: Study, sandbox: bool | None) -> Study:
     """Return a study with the sandbox option of the command line."""
     return study if sandbox is None else replace(study, sandbox=replace(study.sandbox, always=sandbox))

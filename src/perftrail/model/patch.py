@@ -6,7 +6,11 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from perftrail.model.source import matching
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from perftrail.model.subject import Revision
 
 Clash = Literal["changed", "absent", "deleted", "added", "rejected"]
@@ -40,17 +44,91 @@ class FileChange:
         return (self.added or 0) + (self.removed or 0)
 
 
+Omission = Literal["not selected", "excluded", "unaffected", "unread"]
+"""Why a file of a change was left out.
+
+``not selected``: ``--paths`` does not name it. ``excluded``: ``--exclude`` names it. ``unaffected``: it conflicts, and
+``build.unaffected_by`` names it. ``unread``: it conflicts, and the observed build did not read it.
+"""
+
+
+class LeftOutJson(TypedDict):
+    """One file of a change that was left out."""
+
+    path: str
+    why: Omission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """One file of a change that was left out, and the reason. The path is hostile text."""
+
+    path: str
+    why: Omission
+
+    def as_json(self) -> LeftOutJson:
+        """Return the file as `--json` prints it."""
+        return {"path": self.path, "why": self.why}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchPaths:
+    """The files of a change to apply.
+
+    `only` and `excluded` are globs as in ``build.unaffected_by``; without `only`, every file is selected. Files that
+    match `unaffected_by` or are in `unread` are left out only if they conflict.
+    """
+
+    only: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    unaffected_by: tuple[str, ...] = ()
+    unread: frozenset[str] = frozenset()
+
+    def left_out(self, changed: Iterable[str], conflicting: Iterable[str]) -> tuple[LeftOut, ...]:
+        """Return the changed files to leave out, in the order of their paths.
+
+        >>> paths = PatchPaths(excluded=("docs",), unaffected_by=("ChangeLog", "NEWS"))
+        >>> [each.path for each in paths.left_out(["a.c", "docs/a", "ChangeLog", "NEWS"], ["a.c", "NEWS"])]
+        ['NEWS', 'docs/a']
+        """
+        conflicts = frozenset(conflicting)
+        found = ((path, self._why(path, path in conflicts)) for path in sorted({*changed, *conflicts}))
+        return tuple(LeftOut(path=path, why=why) for path, why in found if why is not None)
+
+    def _why(self, path: str, conflicts: bool) -> Omission | None:
+        if self.only and not _is_matched(self.only, path):
+            return "not selected"
+        if _is_matched(self.excluded, path):
+            return "excluded"
+        if conflicts and _is_matched(self.unaffected_by, path):
+            return "unaffected"
+        return "unread" if conflicts and path in self.unread else None
+
+
+def _is_matched(globs: Sequence[str], path: str) -> bool:
+    return bool(globs) and matching(globs).fullmatch(path) is not None
+
+
+EVERY_PATH = PatchPaths()
+"""All files of a change; none is left out."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """A change in the format of ``git apply``. `text` and the paths are hostile text."""
+    """A change in the format of ``git apply``. `text` and the paths are hostile text.
+
+    `left_out` are the files of the change that are not applied; a text that the user supplied may still contain them.
+    """
 
     text: bytes
     files: tuple[FileChange, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def digest(self) -> str:
-        """Digest of the patch, 64 hexadecimal digits."""
-        return hashlib.sha256(self.text).hexdigest()
+        """Digest of the applied part of the patch, 64 hexadecimal digits."""
+        omitted = "".join(f"\0{each.path}" for each in self.left_out)
+        return hashlib.sha256(self.text + omitted.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,14 +161,16 @@ class Obstacle:
 class Conflict:
     """Why a change does not apply. `directory` contains the tree with the part that applies.
 
-    `prerequisites` are the revisions to back-port before it, oldest first. `directory_existed`: the directory existed
-    already, and perftrail did not change it.
+    `prerequisites` are the revisions to back-port before it, oldest first; for a revert, the revisions to revert before
+    it, newest first. `directory_existed`: the directory existed already, and perftrail did not change it. `left_out`
+    are the files that did not count.
     """
 
     obstacles: tuple[Obstacle, ...]
     directory: str
     prerequisites: tuple[Revision, ...] = ()
     directory_existed: bool = False
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

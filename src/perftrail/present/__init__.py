@@ -5,7 +5,7 @@
 - `tables`, `growth`, `scaling`, `failures`, `outdated`: what `show` prints. `plan`: what `check` and `init` print.
 - `report`, `html_page`: the report. `site`: the static site of `publish`. `dashboard`: its pages, for `web`.
 - `gate`, `gate_output`: the answer of `compare`. `trial`, `trial_files`: the result of `measure`.
-- `backport`, `doctor`, `explain`, `export`: what these commands print; `import` prints like `export`.
+- `backport`, `doctor`, `explain`, `export`, `revert`: what these commands print; `import` prints like `export`.
 - `console`: events and progress. `shared_sentences`: sentences of several outputs. `output_settings`: colours, and how
   much is printed.
 """

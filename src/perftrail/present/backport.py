@@ -14,6 +14,7 @@ from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import output, plain_table
 from perftrail.present.failures import failure_words
 from perftrail.present.shared_sentences import capitalised, change_words, interval_words, pairs_by_metric
+from perftrail.sources.patched import exclude_options
 from perftrail.stats.retained_gain import Share
 from perftrail.verbs.backport.result import Role
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from perftrail.model.patch import Obstacle, Passage
+    from perftrail.model.patch import LeftOut, Obstacle, Omission, Passage
     from perftrail.model.subject import Revision
     from perftrail.stats.comparison import Comparison
     from perftrail.stats.retained_gain import RetainedGain
@@ -94,9 +95,19 @@ def print_report(report: BackportReport, *, file: str | None) -> None:
     """Print the answer, every declared metric, other changes, failures, and the next command."""
     console = output()
     fitted = report.fitted
-    target = fitted.patched.base
     console.print(Text(headline(report), style="bold"))
     console.print(Text(f"{_patch_words(fitted)}: {change_words(fitted.patched.patch.files)}"))
+    print_details(report)
+    if file is not None:
+        console.print(Text(f"Patch: {escaped(file, longest=1000)}"))
+        console.print(Text(f"Next: {_apply_words(fitted, file)}", style="dim"))
+
+
+def print_details(report: BackportReport) -> None:
+    """Print the files that were left out, every declared metric, other changes, and failures."""
+    console = output()
+    for line in left_out_words(report.fitted.patched.patch.left_out):
+        console.print(Text(line))
     console.print()
     shown = [result for result in report.metrics if result.leading or _has_changed(result)]
     if shown:
@@ -104,12 +115,37 @@ def print_report(report: BackportReport, *, file: str | None) -> None:
         console.print()
     for line in _notes(report, shown):
         console.print(Text(line))
-    if file is not None:
-        console.print(Text(f"Patch: {escaped(file, longest=1000)}"))
-        text = (
-            f"Next: git apply {shlex.quote(file)}    in a checkout of {escaped(target.label or target.short)}"
-        )
-        console.print(Text(text, style="dim"))
+
+
+def _apply_words(fitted: FittedPatch, file: str) -> str:
+    """Return the command that applies a patch file, without the files that were left out."""
+    target = fitted.patched.base
+    # A patch that perftrail computed does not contain these files.
+    options = exclude_options(fitted.patched.patch.left_out) if fitted.from_file else []
+    words = shlex.join(["git", "apply", *options, file])
+    return f"{escaped(words, longest=None)}    in a checkout of {escaped(target.label or target.short)}"
+
+
+OMISSIONS: dict[Omission, str] = {
+    "not selected": "Left out by --paths",
+    "excluded": "Left out by --exclude",
+    "unaffected": "Left out because of conflicts; no build reads them (build.unaffected_by)",
+    "unread": "Left out because of conflicts; the observed builds do not read them",
+}
+"""Why files of a change were left out, in the order of the report."""
+
+
+def left_out_words(left_out: Sequence[LeftOut]) -> Iterator[str]:
+    """Yield one line for each reason for which files were left out.
+
+    >>> from perftrail.model.patch import LeftOut
+    >>> list(left_out_words([LeftOut(path="NEWS", why="excluded")]))
+    ['Left out by --exclude: NEWS']
+    """
+    for why, words in OMISSIONS.items():
+        names = [escaped(each.path, longest=LONGEST_PATH) for each in left_out if each.why == why]
+        if names:
+            yield f"{words}: {first_named(names)}"
 
 
 def print_conflict(blocked: BackportConflict, *, source_kind: str, study_file: str | None) -> None:
@@ -118,10 +154,14 @@ def print_conflict(blocked: BackportConflict, *, source_kind: str, study_file: s
     `study_file` is that of the command line, `None` if the user named none.
     """
     console = output()
-    conflict, onto = blocked.conflict, blocked.onto
+    conflict, onto, reverted = blocked.conflict, blocked.onto, blocked.reverted
     old = escaped(onto.label or onto.short)
-    change_name = "the patch" if blocked.fix is None else revision_name(blocked.fix)
-    console.print(Text(f"conflict: {change_name} does not apply to {old}", style="bold"))
+    changed = blocked.fix if reverted is None else reverted
+    change_name = "the patch" if changed is None else revision_name(changed)
+    if reverted is None:
+        console.print(Text(f"conflict: {change_name} does not apply to {old}", style="bold"))
+    else:
+        console.print(Text(f"conflict: {change_name} cannot be reverted on {old}", style="bold"))
     for obstacle in conflict.obstacles:
         console.print()
         for line in obstacle_words(obstacle, old=old):
@@ -129,30 +169,41 @@ def print_conflict(blocked: BackportConflict, *, source_kind: str, study_file: s
     console.print()
     study = f" {shlex.quote(study_file)}" if study_file else ""
     onto_words = f"--onto {shlex.quote(onto.short)}"
+    verb = "backport" if reverted is None else "revert"
+    fix = f" {changed.short}" if changed is not None else ""
+    for line in left_out_words(conflict.left_out):
+        console.print(Text(line))
     if conflict.prerequisites:
         several = len(conflict.prerequisites) > 1
-        prerequisites = "these revisions first, the oldest first" if several else "this revision first"
-        console.print(Text(f"Back-port {prerequisites}:"))
+        order = "oldest" if reverted is None else "newest"
+        prerequisites = f"these revisions first, the {order} first" if several else "this revision first"
+        console.print(Text(f"{'Back-port' if reverted is None else 'Revert'} {prerequisites}:"))
         for revision in conflict.prerequisites[:MOST_NAMED]:
             console.print(Text(f"    {revision_name(revision)}"))
         if len(conflict.prerequisites) > MOST_NAMED:
             console.print(Text(f"    and {len(conflict.prerequisites) - MOST_NAMED} more; --json names all"))
     content = "your edits" if conflict.directory_existed else "the applied part of the change"
     console.print(Text(f"The tree of {old} with {content}: {escaped(conflict.directory, longest=1000)}"))
-    fix = f" {blocked.fix.short}" if blocked.fix is not None else ""
+    unread = " ".join(f"--exclude {shlex.quote(each.path)}" for each in conflict.obstacles[:MOST_NAMED])
+    if len(conflict.obstacles) <= MOST_NAMED:
+        files = "this file" if len(conflict.obstacles) == 1 else "these files"
+        console.print(Text(f"If no build reads {files}, add: {escaped(unread, longest=None)}"))
     if source_kind == "git":
         tree = shlex.quote(conflict.directory)
         console.print(Text("Next: resolve the marked conflicts there, then run:", style="dim"))
         console.print(
             Text(
                 f"    git -C {tree} add -A && git -C {tree} diff --cached --binary > resolved.patch\n"
-                f"    perftrail backport{fix}{study} --patch resolved.patch {onto_words}",
+                f"    perftrail {verb}{fix}{study} --patch resolved.patch {onto_words}",
                 style="dim",
             )
         )
     else:
         console.print(
-            Text(f"Next: adapt the patch, then run: perftrail backport{study} --patch FILE {onto_words}")
+            Text(
+                f"Next: adapt the patch, then run: perftrail {verb}"
+                f"{fix if reverted is not None else ''}{study} --patch FILE {onto_words}"
+            )
         )
 
 
@@ -169,8 +220,8 @@ def _patch_words(fitted: FittedPatch) -> str:
 def headline(report: BackportReport) -> str:
     """Return the answer in one line: the retained gain, and its cost."""
     if not report.measured:
-        return f"no answer: {_why_failed(report)}"
-    costs = _costs(report)
+        return f"no answer: {why_failed(report)}"
+    costs = cost_words(report)
     leading = report.headline
     if report.fitted.fix is None:
         return f"{_patched_words(report)}{costs}"
@@ -191,7 +242,7 @@ def share(gain: RetainedGain) -> str:
 
 
 def _share_words(leading: MetricResult) -> str:
-    name = _name(leading)
+    name = metric_name(leading)
     if leading.retained is None:
         return f"unclear which share of the gain in {name} the patched revision retains"
     result = share(leading.retained)
@@ -217,12 +268,13 @@ def _patched_words(report: BackportReport) -> str:
         ),
     )
     assert best.patched_against_old is not None
-    return f"the patch changes {_name(best)}: {change(round(best.patched_against_old.effect, 9))}"
+    return f"the patch changes {metric_name(best)}: {change(round(best.patched_against_old.effect, 9))}"
 
 
-def _costs(report: BackportReport) -> str:
+def cost_words(report: BackportReport) -> str:
+    """Return the metrics that a patch makes worse, as the end of a sentence; empty without any."""
     parts = [
-        f"{change(round(result.patched_against_old.effect, 9))} {_name(result)}"
+        f"{change(round(result.patched_against_old.effect, 9))} {metric_name(result)}"
         for result in report.costs[:MOST_COSTS]
         if result.patched_against_old is not None
     ]
@@ -239,7 +291,7 @@ def _detectable_words(report: BackportReport) -> str:
     chosen = (wanted or compared)[:1]
     if not chosen or chosen[0].fixed_against_old is None:
         return ""
-    gain, name = chosen[0].fixed_against_old, _name(chosen[0])
+    gain, name = chosen[0].fixed_against_old, metric_name(chosen[0])
     judged = chosen[0].judged(gain)
     if judged == "worse":
         return f": the fix changes {name}: {change(gain.effect)}, which is worse"
@@ -251,11 +303,12 @@ def _detectable_words(report: BackportReport) -> str:
     return f" in {name}: a change below {percent(gain.minimum_detectable)} would not have been detected"
 
 
-def _why_failed(report: BackportReport) -> str:
+def why_failed(report: BackportReport) -> str:
+    """Return why nothing was measured."""
     for missing in report.failures:
         if missing.role is not Role.FIXED:
             stage = "does not build" if missing.failure.stage in ("build", "link") else missing.failure.stage
-            which = "the patched revision" if missing.role is Role.PATCHED else "the old revision"
+            which = f"the {report.names[missing.role]} revision"
             return f"{which} {stage}" if stage == "does not build" else f"{which} fails: {stage}"
     return "nothing could be measured"
 
@@ -263,15 +316,19 @@ def _why_failed(report: BackportReport) -> str:
 def _table(report: BackportReport, results: Sequence[MetricResult]) -> Table:
     roles = [role for role in Role if any(role in result.estimates for result in results)]
     shares = any(result.gains for result in results)
-    names = [str(role) for role in roles]
-    columns = ["metric", *names, "patched / old", *(["retained gain"] if shares else [])]
+    names = [report.names[role] for role in roles]
+    effect = f"{report.names[Role.PATCHED]} / {report.names[Role.OLD]}"
+    share_name = "retained gain" if report.fitted.reverted is None else "recovered"
+    columns = ["metric", *names, effect, *([share_name] if shares else [])]
     table = plain_table(columns, right=names)
     for result in results:
         values = [Text(_value(result, role)) for role in roles]
         retained = (
             [Text(share(result.retained) if result.gains and result.retained else "")] if shares else []
         )
-        table.add_row(Text(_name(result, variants=_several(report))), *values, _effect(result), *retained)
+        table.add_row(
+            Text(metric_name(result, variants=_several(report))), *values, _effect(result), *retained
+        )
     return table
 
 
@@ -300,14 +357,14 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
     omitted = [result for result in report.metrics if result not in shown]
     for judged, words in (("same", "No difference"), ("unclear", "Unclear")):
         names = dict.fromkeys(
-            _name(result) for result in omitted if result.judged(result.patched_against_old) == judged
+            metric_name(result) for result in omitted if result.judged(result.patched_against_old) == judged
         )
         if names:
-            yield f"{words}: {_first_named(list(names))}"
+            yield f"{words}: {first_named(list(names))}"
     for one, other in report.equal:
-        yield f"{one.capitalize()} and {other} have equal builds, measured once"
+        yield f"{capitalised(report.names[one])} and {report.names[other]} have equal builds, measured once"
     for missing in report.failures[:MOST_NAMED]:
-        yield f"{missing.role.capitalize()}, {missing.where}: {failure_words(missing.failure)}"
+        yield f"{capitalised(report.names[missing.role])}, {missing.where}: {failure_words(missing.failure)}"
     if len(report.failures) > MOST_NAMED:
         yield f"and {counted(len(report.failures) - MOST_NAMED, 'more failure')}; --json names all"
     if report.skipped:
@@ -322,9 +379,9 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
             if result.judged(comparison) in ("better", "worse") and comparison is not None
         )
     )
-    if discarded := pairs_by_metric([(_name(result), result.discarded) for result in report.metrics]):
+    if discarded := pairs_by_metric([(metric_name(result), result.discarded) for result in report.metrics]):
         yield f"Discarded and repeated because of other load: {discarded}"
-    if noisy := pairs_by_metric([(_name(result), result.noisy) for result in report.metrics]):
+    if noisy := pairs_by_metric([(metric_name(result), result.noisy) for result in report.metrics]):
         yield (
             f"The machine was always busy, so noisy pairs are used: {noisy} "
             "(perftrail doctor shows the processes)"
@@ -343,7 +400,7 @@ def _has_changed(result: MetricResult) -> bool:
     return result.judged(result.patched_against_old) in ("better", "worse")
 
 
-def _name(result: MetricResult, *, variants: bool = False) -> str:
+def metric_name(result: MetricResult, *, variants: bool = False) -> str:
     """Return a metric with its point, and its variant if there are several."""
     point = f" at {escaped(str(result.target.open_point))}" if result.target.open_point.values else ""
     return f"{result.target.text}{point}{f' ({result.target.variant})' if variants else ''}"
@@ -353,7 +410,8 @@ def _several(report: BackportReport) -> bool:
     return len({result.target.variant for result in report.metrics}) > 1
 
 
-def _first_named(names: Sequence[str]) -> str:
+def first_named(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

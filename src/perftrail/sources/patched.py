@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import CheckoutFailed, NoAnswer, SourceError
 from perftrail.file_tree import remove_tree
 from perftrail.model.build import content_key
-from perftrail.model.patch import Conflict, FileChange, Obstacle, Passage, Patch, Patched
+from perftrail.model.patch import EVERY_PATH, Conflict, FileChange, Obstacle, Passage, Patch, Patched
 from perftrail.model.subject import Revision
 from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.git.command import local_git
@@ -19,8 +19,10 @@ from perftrail.sources.git.command import local_git
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from perftrail.model.patch import LeftOut, PatchPaths
     from perftrail.model.subject import Merge
     from perftrail.ports import Source, Starter
+    from perftrail.sources.client import ToolResult
     from perftrail.sources.git.command import Git
 
 _TREE = "tree"
@@ -87,7 +89,8 @@ class PatchedSource:
             in_mirror = is_worktree_of_mirror(Path(directory), cache=self._cache)
             git = isolated_git(self._git, Path(directory)) if in_mirror else self._git.without_repository()
             result = git.run(
-                "apply", *(["--index"] if in_mirror else []), "--whitespace=nowarn", "--", file.name,
+                "apply", *(["--index"] if in_mirror else []), "--whitespace=nowarn",
+                *exclude_options(self._added.patch.left_out), "--", file.name,
                 repository=directory, timeout_seconds=LONG_SECONDS, log=log,
             )  # fmt: skip
         if result.failed:
@@ -105,7 +108,9 @@ class PlainPatches:
         self._source = source
         self._git = local_git(starter, cache=Path(cache)).without_repository()
 
-    def apply(self, text: bytes, *, onto: Revision, workplace: str) -> Patch | Conflict:
+    def apply(
+        self, text: bytes, *, onto: Revision, workplace: str, paths: PatchPaths = EVERY_PATH
+    ) -> Patch | Conflict:
         """Try a patch. If it does not apply, leave the half-patched tree in ``workplace/tree``, unless that exists.
 
         Raises `SourceError` for an invalid patch or a tree that cannot be checked out, `NoAnswer` if it changes
@@ -118,16 +123,50 @@ class PlainPatches:
             file.write_bytes(text)
             changes = changes_of(self._git, file)
             self._source.materialise(onto, str(tree), f"{scratch}/log")
-            result = self._git.run("apply", "--whitespace=nowarn", "--", str(file), repository=tree)
+            names = [each.path for each in changes]
+            left_out = paths.left_out(names, ())
+            result = self._apply(file, tree, left_out)
             if result.failed:
                 existed = stored.exists()
-                obstacles = apply_partially(self._git, file, tree)
-                if not existed:
-                    tree.rename(stored)
-                return Conflict(obstacles=obstacles, directory=str(stored), directory_existed=existed)
+                obstacles = apply_partially(self._git, file, tree, left_out)
+                left_out = paths.left_out(names, [each.path for each in obstacles])
+                omitted = {each.path for each in left_out}
+                obstacles = tuple(each for each in obstacles if each.path not in omitted)
+                if obstacles:
+                    if not existed:
+                        tree.rename(stored)
+                    return Conflict(
+                        obstacles=obstacles,
+                        directory=str(stored),
+                        directory_existed=existed,
+                        left_out=left_out,
+                    )
         if not any(home.iterdir()):
             home.rmdir()
-        return Patch(text=text, files=changes)
+        omitted = {each.path for each in left_out}
+        applied = tuple(each for each in changes if each.path not in omitted)
+        if not applied:
+            raise NoAnswer("every file of the patch is left out: nothing remains to apply")
+        return Patch(text=text, files=applied, left_out=left_out)
+
+    def _apply(self, file: Path, tree: Path, left_out: Sequence[LeftOut]) -> ToolResult:
+        return self._git.run(
+            "apply", "--whitespace=nowarn", *exclude_options(left_out), "--", str(file), repository=tree
+        )
+
+
+def exclude_options(left_out: Sequence[LeftOut]) -> list[str]:
+    r"""Return the options with which ``git apply`` skips files.
+
+    >>> from perftrail.model.patch import LeftOut
+    >>> print(*exclude_options([LeftOut(path="a[1].txt", why="excluded")]))
+    --exclude=a\[1].txt
+    """
+    return [f"--exclude={_GLOB.sub(_ESCAPED, each.path)}" for each in left_out]
+
+
+_GLOB = re.compile(r"[*?\[\\]")
+_ESCAPED = r"\\\g<0>"
 
 
 def changes_of(git: Git, file: Path) -> tuple[FileChange, ...]:
@@ -146,12 +185,15 @@ def changes_of(git: Git, file: Path) -> tuple[FileChange, ...]:
     )
 
 
-def apply_partially(git: Git, file: Path, tree: Path) -> tuple[Obstacle, ...]:
+def apply_partially(
+    git: Git, file: Path, tree: Path, left_out: Sequence[LeftOut] = ()
+) -> tuple[Obstacle, ...]:
     """Apply the parts of a patch that fit, write the rest into ``.rej`` files, and return the failures.
 
     Raises `SourceError` if git refuses the patch for another reason, for example a path outside the tree.
     """
-    result = git.run("apply", "--reject", "--whitespace=nowarn", "--", str(file), repository=tree)
+    options = ("--reject", "--whitespace=nowarn", *exclude_options(left_out))
+    result = git.run("apply", *options, "--", str(file), repository=tree)
     passages: dict[str, list[Passage]] = {}
     for path, line in _REFUSED.findall(result.errors):
         passages.setdefault(path, []).append(Passage(first=int(line), last=int(line)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import NoAnswer, SourceError
-from perftrail.model.patch import Conflict, Patch
+from perftrail.model.patch import Conflict, Patch, PatchPaths
 from perftrail.model.subject import Revision
 from perftrail.process.launcher import Launcher
 from perftrail.sources.fossil import FossilSource
@@ -116,3 +116,25 @@ def test_a_check_in_that_contains_a_repository_of_git_is_refused(
     fix = repository.commit({"f": "2", **hook})
     with pytest.raises(SourceError, match=r"contains a file \.git"):
         carry(opened(), launcher, tmp_path, fix=fix, onto=old)
+
+
+def test_a_conflict_in_a_change_log_does_not_count_in_back_ports_and_reverts(
+    opened: Open, repository: FossilRepository, launcher: Launcher, tmp_path: Path
+) -> None:
+    old = repository.commit({"f": lines(), "ChangeLog": "1\n"})
+    repository.commit({"f": lines(), "ChangeLog": "2\n"})
+    fix = repository.commit({"f": lines(line20="fixed"), "ChangeLog": "3\n"})
+    last = repository.commit({"f": lines(line2="two", line20="fixed"), "ChangeLog": "4\n"})
+    source = opened()
+    patches = FossilPatches(source, cache=str(tmp_path / "cache"), starter=launcher)
+    work, paths = str(tmp_path / "work"), PatchPaths(unaffected_by=("Change*",))
+    applied = patches.cherry_pick(one(source, fix), onto=one(source, old), workplace=work, paths=paths)
+    assert isinstance(applied, Patch)
+    assert [each.path for each in applied.files] == ["f"]
+    assert [each.path for each in applied.left_out] == ["ChangeLog"]
+    reverted = patches.revert(one(source, fix), onto=one(source, last), workplace=work, paths=paths)
+    assert isinstance(reverted, Patch)
+    assert [(each.path, each.added, each.removed) for each in reverted.files] == [("f", 1, 1)]
+    assert b"-fixed" in reverted.text
+    with pytest.raises(NoAnswer, match="nothing remains to revert"):
+        patches.revert(one(source, fix), onto=one(source, old), workplace=work, paths=paths)

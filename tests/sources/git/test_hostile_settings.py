@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.errors import PerftrailError
+from perftrail.errors import NoAnswer, PerftrailError
+from perftrail.model.patch import PatchPaths
 from perftrail.model.source import STAGED, WORKING_TREE, Archive
 from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision
@@ -143,6 +144,9 @@ def use_everything(source: GitSource, home: Path, launcher: Launcher, table: Sou
     patches = GitPatches(table, cache=str(home / "cache"), starter=launcher)
     patches.changes(history[0], history[1])
     patches.cherry_pick(history[2], onto=history[0], workplace=str(home / "work"))
+    with suppress(NoAnswer):
+        paths = PatchPaths(excluded=("*",))
+        patches.revert(history[2], onto=history[2], workplace=str(home / "work"), paths=paths)
     patches.apply(PATCH, onto=history[0], workplace=str(home / "work"))
     patches.apply(PATCH, onto=history[2], workplace=str(home / "work"))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed, NoAnswer, SourceError
-from perftrail.model.patch import Conflict, Patch
+from perftrail.model.patch import Conflict, LeftOut, Patch, PatchPaths
 from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision
 from perftrail.process.launcher import Launcher
@@ -286,3 +286,155 @@ def test_a_patch_that_no_longer_applies_is_a_failed_check_out(tmp_path: Path, la
     with pytest.raises(CheckoutFailed, match="does not apply"):
         both.materialise(own.revision, str(tmp_path / "tree"), str(tmp_path / "log"))
     assert not (tmp_path / "tree").exists()
+
+
+LOG = PatchPaths(unaffected_by=("ChangeLog", "docs"))
+
+
+def test_conflicts_in_files_that_no_build_reads_do_not_count(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = repository.commit({"f": lines(), "ChangeLog": "1\n"})
+    repository.commit({"f": lines(), "ChangeLog": "2\n", "docs/[a]*": "a\n", "docs/b": lines()})
+    fix = repository.commit(
+        {
+            "f": lines(line20="fixed"),
+            "ChangeLog": "3\n",
+            "docs/[a]*": "b\n",
+            "docs/b": lines(),
+            "docs/c": "c\n",
+        }
+    )
+    base, change = one(source, old), one(source, fix)
+    patch = carried(patches.cherry_pick(change, onto=base, workplace=str(tmp_path / "work"), paths=LOG))
+    assert [each.path for each in patch.files] == ["docs/c", "f"]
+    assert patch.left_out == (
+        LeftOut(path="ChangeLog", why="unaffected"),
+        LeftOut(path="docs/[a]*", why="unaffected"),
+    )
+    assert not (tmp_path / "work").exists()
+    unread = PatchPaths(unread=frozenset({"ChangeLog", "docs/[a]*"}))
+    by_trace = carried(patches.cherry_pick(change, onto=base, workplace=str(tmp_path / "work"), paths=unread))
+    assert by_trace.text == patch.text
+    assert {each.why for each in by_trace.left_out} == {"unread"}
+    excluded = PatchPaths(excluded=("docs", "ChangeLog"))
+    without = carried(
+        patches.cherry_pick(change, onto=base, workplace=str(tmp_path / "work"), paths=excluded)
+    )
+    assert [each.path for each in without.files] == ["f"]
+    only = carried(
+        patches.cherry_pick(
+            change,
+            onto=base,
+            workplace=str(tmp_path / "work"),
+            paths=PatchPaths(only=("f", "ChangeLog"), excluded=("C*",)),
+        )
+    )
+    assert only.text == without.text
+    with pytest.raises(NoAnswer, match="left out"):
+        patches.cherry_pick(
+            change,
+            onto=base,
+            workplace=str(tmp_path / "work"),
+            paths=PatchPaths(only=("ChangeLog",), excluded=("*",)),
+        )
+
+
+def test_a_conflict_in_a_file_that_counts_stays_a_conflict(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = repository.commit({"f": lines(), "ChangeLog": "1\n"})
+    repository.commit({"f": lines(line9="other"), "ChangeLog": "2\n"})
+    fix = repository.commit({"f": lines(line9="other", line10="fixed"), "ChangeLog": "3\n"})
+    conflict = blocked(
+        patches.cherry_pick(
+            one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"), paths=LOG
+        )
+    )
+    assert [each.path for each in conflict.obstacles] == ["f"]
+    assert [each.path for each in conflict.left_out] == ["ChangeLog"]
+    assert (Path(conflict.directory) / "ChangeLog").read_text() == "1\n"
+
+
+def test_a_given_patch_leaves_files_out(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path, launcher: Launcher
+) -> None:
+    base = one(source, repository.commit({"f": lines(), "g[1]": lines()}))
+    text = (
+        b"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -4,3 +4,3 @@\n line 4\n-line 5\n+fixed\n line 6\n"
+        b"diff --git a/g[1] b/g[1]\n--- a/g[1]\n+++ b/g[1]\n@@ -4,3 +4,3 @@\n line 4\n-line five\n+fixed\n line 6\n"
+    )
+    paths = PatchPaths(unaffected_by=("g*",))
+    by_git = carried(patches.apply(text, onto=base, workplace=str(tmp_path / "work"), paths=paths))
+    plain = PlainPatches(source, cache=str(tmp_path / "cache"), starter=launcher)
+    by_text = carried(plain.apply(text, onto=base, workplace=str(tmp_path / "work"), paths=paths))
+    for number, patch in enumerate((by_git, by_text)):
+        assert [each.path for each in patch.files] == ["f"]
+        assert [each.path for each in patch.left_out] == ["g[1]"]
+        own = patched(base, patch)
+        both = PatchedSource(source, own, cache=str(tmp_path / "cache"), starter=launcher)
+        tree = tmp_path / f"tree-{number}"
+        both.materialise(own.revision, str(tree), str(tmp_path / "log"))
+        assert (tree / "f").read_text() == lines(line5="fixed")
+        assert (tree / "g[1]").read_text() == lines()
+
+
+def test_a_change_is_reverted_on_a_later_revision(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    first = repository.commit({"f": lines(), "ChangeLog": "1\n"})
+    culprit = repository.commit({"f": lines(line20="slow"), "ChangeLog": "2\n", "added": "1\n"})
+    newest = repository.commit({"f": lines(line2="two", line20="slow"), "ChangeLog": "3\n", "added": "1\n"})
+    before = repository.snapshot()
+    onto, change = one(source, newest), one(source, culprit)
+    patch = carried(patches.revert(change, onto=onto, workplace=str(tmp_path / "work"), paths=LOG))
+    assert [(each.path, each.added, each.removed) for each in patch.files] == [("added", 0, 1), ("f", 1, 1)]
+    assert [each.path for each in patch.left_out] == ["ChangeLog"]
+    own = patched(onto, patch)
+    both = PatchedSource(source, own, cache=str(tmp_path / "cache"), starter=source._mirror._starter)
+    both.materialise(own.revision, str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert (tmp_path / "tree" / "f").read_text() == lines(line2="two")
+    assert not (tmp_path / "tree" / "added").exists()
+    assert repository.snapshot() == before
+    with pytest.raises(NoAnswer, match="does not have this change"):
+        patches.revert(change, onto=one(source, first), workplace=str(tmp_path / "work"))
+
+
+def test_a_conflict_of_a_revert_names_the_later_revisions(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    repository.commit({"f": lines(), "g": "1\n"})
+    culprit = repository.commit({"f": lines(line10="slow"), "g": "2\n"})
+    repository.commit({"f": lines(line10="slow", line25="elsewhere"), "g": "2\n"})
+    one_later = repository.commit({"f": lines(line10="slower", line25="elsewhere"), "g": "2\n"})
+    two_later = repository.commit({"f": lines(line10="slowest", line25="elsewhere"), "g": "2\n"})
+    gone = repository.commit({"f": lines(line10="slowest", line25="elsewhere")}, subject="remove g")
+    conflict = blocked(
+        patches.revert(one(source, culprit), onto=one(source, gone), workplace=str(tmp_path / "work"))
+    )
+    [changed, removed] = conflict.obstacles
+    assert (changed.path, changed.clash) == ("f", "changed")
+    assert [each.id for each in changed.passages[0].since] == [one_later, two_later]
+    assert changed.passages[0].only_on_old_branch == ()
+    assert (removed.path, removed.clash) == ("g", "absent")
+    assert [each.id for each in removed.since] == [gone]
+    assert [each.id for each in conflict.prerequisites] == [gone, two_later, one_later]
+
+
+def test_a_merge_and_a_commit_inside_it_are_reverted(
+    repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
+) -> None:
+    old = repository.commit({"f": lines()})
+    main = repository.commit({"f": lines(line1="trunk")})
+    inner = repository.commit({"f": lines(line10="ten")}, parents=[old], branch="side")
+    side = repository.commit({"f": lines(line10="ten", line20="twenty")}, branch="side")
+    merge = repository.commit(
+        {"f": lines(line1="trunk", line10="ten", line20="twenty")}, parents=[main, side]
+    )
+    onto = one(source, repository.commit({"f": lines(line1="new", line10="ten", line20="twenty")}))
+    whole = carried(patches.revert(one(source, merge), onto=onto, workplace=str(tmp_path / "work")))
+    part = carried(patches.revert(one(source, inner), onto=onto, workplace=str(tmp_path / "work")))
+    assert b"-ten" in whole.text
+    assert b"-twenty" in whole.text
+    assert b"-ten" in part.text
+    assert b"twenty" not in part.text

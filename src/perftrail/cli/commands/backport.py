@@ -12,6 +12,7 @@ from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     engine_option,
     json_option,
+    patch_path_options,
     revisions_named,
     session_options,
     source_options,
@@ -21,6 +22,7 @@ from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
     from perftrail.cli.options import SessionOptions, SourceOptions
+    from perftrail.model.patch import PatchPaths
     from perftrail.verbs.backport.patch import BackportConflict, BackportRequest
     from perftrail.verbs.backport.result import BackportReport
 
@@ -40,6 +42,7 @@ LARGEST_PATCH_BYTES = 64 << 20
     metavar="FILE",
     help="File of the patch to write. [default: perftrail-backport-REVISION.patch in the study's directory]",
 )
+@patch_path_options
 @engine_option
 @source_options
 @session_options
@@ -50,6 +53,7 @@ def command(
     onto: str,
     patch: str | None,
     output: str | None,
+    paths: PatchPaths,
     engine: str | None,
     sources: SourceOptions,
     options: SessionOptions,
@@ -59,7 +63,8 @@ def command(
 
     The change is the difference between FIX and its first parent; for a merge, that is all of the merged branch.
     perftrail measures the old, the patched and the fixed revision in interleaved pairs, until the retained gain is
-    known. It writes the patch to a file. With --patch FILE it applies that file, and FIX is only a reference. With
+    known. It writes the patch to a file. Conflicts in files that no build reads do not count: --paths, --exclude and
+    build.unaffected_by leave these files out. With --patch FILE it applies that file, and FIX is only a reference. With
     --patch, a single argument is the study if that path exists.
 
     An interrupted back-port resumes. Exits with 1 if the change does not apply, or if the patched revision cannot be
@@ -71,11 +76,11 @@ def command(
     if patch is not None and study is None and fix is not None and Path(fix).exists():
         fix, study = None, fix
     loaded = options.with_suites(options.apply_to(sources.load(study)), revisions_named(fix, onto))
-    fitted = fit_patch(loaded, _request(fix, onto=onto, patch=patch), store=options.store)
+    fitted = fit_patch(loaded, _request(fix, onto=onto, patch=patch, paths=paths), store=options.store)
     if not isinstance(fitted, FittedPatch):
         _report_conflict(fitted, source_kind=loaded.searched_source.kind, study=study, as_json=as_json)
         raise click.exceptions.Exit(1)
-    file = Path(output) if output is not None else patch_file(loaded, fitted.patched.base)
+    file = Path(output) if output is not None else patch_file(loaded, fitted)
     written = patch is None or output is not None
     if written:
         write_patch(file, fitted)
@@ -110,11 +115,16 @@ def _print_report(report: BackportReport, *, written: str | None, given: str | N
         print_report(report, file=written or given)
 
 
-def _request(fix: str | None, *, onto: str, patch: str | None) -> BackportRequest:
+def _request(fix: str | None, *, onto: str, patch: str | None, paths: PatchPaths) -> BackportRequest:
     from perftrail.verbs.backport.patch import BackportRequest
 
+    return BackportRequest(onto=onto, fix=fix, patch=read_patch(patch), paths=paths)
+
+
+def read_patch(patch: str | None) -> bytes | None:
+    """Return the content of the file of --patch; `None` without one. Raises `UsageError` for an unreadable file."""
     if patch is None:
-        return BackportRequest(onto=onto, fix=fix)
+        return None
     try:
         with Path(patch).open("rb") as file:
             text = file.read(LARGEST_PATCH_BYTES + 1)
@@ -122,4 +132,4 @@ def _request(fix: str | None, *, onto: str, patch: str | None) -> BackportReques
         raise UsageError(f"--patch {patch}: cannot be read: {error.strerror}") from error
     if len(text) > LARGEST_PATCH_BYTES:
         raise UsageError(f"--patch {patch}: larger than {LARGEST_PATCH_BYTES >> 20} MiB")
-    return BackportRequest(onto=onto, fix=fix, patch=text)
+    return text

@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer, SourceError
 from perftrail.file_tree import remove_tree
-from perftrail.model.patch import Conflict, Patch
+from perftrail.model.patch import EVERY_PATH, Conflict, Patch
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.git.command import local_git
-from perftrail.sources.git.patch import PLAIN_DIFF, MergeConflicts
+from perftrail.sources.git.patch import PLAIN_DIFF, MergeConflicts, nothing_left, restore_left_out
 from perftrail.sources.patched import PlainPatches, changes_of, isolated_git
 
 if TYPE_CHECKING:
+    from perftrail.model.patch import PatchPaths
     from perftrail.model.subject import Revision
     from perftrail.ports import Starter
     from perftrail.sources.fossil import FossilSource
     from perftrail.sources.git.command import Git
+    from perftrail.sources.git.patch import Direction
 
 _TREE = "tree"
 """Name of the half-applied tree in its directory, as for git histories."""
@@ -47,19 +49,35 @@ class FossilPatches(PlainPatches):
         self._fossil = source
         self._own_git = local_git(starter, cache=Path(cache))
 
-    def cherry_pick(self, fix: Revision, *, onto: Revision, workplace: str) -> Patch | Conflict:
+    def cherry_pick(
+        self, fix: Revision, *, onto: Revision, workplace: str, paths: PatchPaths = EVERY_PATH
+    ) -> Patch | Conflict:
         """Return a patch for `onto` with the change of `fix` relative to its first parent.
 
         Raises `NoAnswer` if the old check-in already has the change, `SourceError` if git cannot try.
         """
-        if not fix.parents:
-            raise SourceError(f"{quoted(fix.id)}: is the first check-in, and changes nothing")
-        (parent,) = self._fossil.history(f"{fix.parents[0]}..{fix.parents[0]}")
+        return self._merge("apply", fix, onto=onto, workplace=workplace, paths=paths)
+
+    def revert(
+        self, culprit: Revision, *, onto: Revision, workplace: str, paths: PatchPaths = EVERY_PATH
+    ) -> Patch | Conflict:
+        """Return a patch for `onto` that undoes the change of `culprit` relative to its first parent.
+
+        Raises `NoAnswer` if `onto` does not have the change, `SourceError` if git cannot try.
+        """
+        return self._merge("revert", culprit, onto=onto, workplace=workplace, paths=paths)
+
+    def _merge(
+        self, direction: Direction, changed: Revision, *, onto: Revision, workplace: str, paths: PatchPaths
+    ) -> Patch | Conflict:
+        if not changed.parents:
+            raise SourceError(f"{quoted(changed.id)}: is the first check-in, and changes nothing")
+        (parent,) = self._fossil.history(f"{changed.parents[0]}..{changed.parents[0]}")
         home = Path(workplace)
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="try-", dir=home) as scratch:
             attempt = _Attempt(self._own_git, self._fossil, Path(scratch))
-            outcome = attempt.cherry_pick(parent, fix, onto)
+            outcome = attempt.merge(direction, parent, changed, onto, paths)
             if isinstance(outcome, Conflict):
                 stored = home / _TREE
                 existed = stored.exists()
@@ -84,26 +102,30 @@ class _Attempt:
         (self.tree / ".git" / "info").mkdir(exist_ok=True)
         (self.tree / ".git" / "info" / "attributes").write_text(_AS_BYTES)
 
-    def cherry_pick(self, parent: Revision, fix: Revision, onto: Revision) -> Patch | Conflict:
+    def merge(
+        self, direction: Direction, parent: Revision, changed: Revision, onto: Revision, paths: PatchPaths
+    ) -> Patch | Conflict:
         before = self._commit(parent)
-        after = self._commit(fix, on=before)
+        after = self._commit(changed, on=before)
         self._run("checkout", "--quiet", "--force", "--detach", self._commit(onto), "--")
         result = self._git.run(
             *_AUTHOR, "-c", "merge.conflictStyle=merge", "-c", "rerere.enabled=false",
-            "cherry-pick", "--no-commit", after, repository=self.tree, timeout_seconds=LONG_SECONDS,
+            "cherry-pick" if direction == "apply" else "revert", "--no-commit", after,
+            repository=self.tree, timeout_seconds=LONG_SECONDS,
         )  # fmt: skip
+        conflicted = MergeConflicts(self._git, self.tree, self.tree).any
+        left_out = restore_left_out(self._git, self.tree, paths)
         conflicts = MergeConflicts(self._git, self.tree, self.tree)
         if conflicts.any:
-            return conflicts.explained(onto=onto, fix=None)
-        if result.failed:
-            raise SourceError(f"{quoted(fix.id)}: the change cannot be applied: {result.why}")
+            return replace(conflicts.explained(onto=onto, changed=None), left_out=left_out)
+        if result.failed and not conflicted:
+            raise SourceError(f"{quoted(changed.id)}: git cannot {direction} the change: {result.why}")
         text = self._run("diff", "--cached", "--binary", "--full-index", *PLAIN_DIFF, "HEAD", "--")
         if not text.strip():
-            name = quoted(onto.label or onto.short)
-            raise NoAnswer(f"{name} already has this change: there is nothing to back-port")
+            raise NoAnswer(nothing_left(onto, left_out, direction=direction))
         file = self._scratch / "made.patch"
         file.write_bytes(text)
-        return Patch(text=text, files=changes_of(self._git, file))
+        return Patch(text=text, files=changes_of(self._git, file), left_out=left_out)
 
     def _commit(self, revision: Revision, *, on: str = "") -> str:
         """Commit exactly a check-in's files; return the commit's id."""

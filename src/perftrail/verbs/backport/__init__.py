@@ -1,6 +1,7 @@
-"""Apply a change to an old revision, and measure the gain that it retains.
+"""Apply a change to an old revision, or revert it on the newest one, and measure the result.
 
-- `patch`: find the revisions and fit the patch to the old one.
-- `backport`: build and measure old, patched and fixed revisions.
-- `result`: the report and its JSON.
+- `patch`: find the revisions and fit the patch to the base.
+- `backport`: build and measure the base, the patched revision and the reference.
+- `result`: the report of a back-port and its JSON.
+- `revert`: the report of a revert and its JSON.
 """

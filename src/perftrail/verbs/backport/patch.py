@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, UsageError
 from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import content_key
-from perftrail.model.patch import Conflict, Patch, Patched
+from perftrail.model.patch import EVERY_PATH, Conflict, Patched, PatchPaths
 from perftrail.model.wording import escaped, quoted
 from perftrail.opening import results_directory
 from perftrail.process.launcher import Launcher
@@ -20,22 +21,25 @@ from perftrail.sources.git.patch import GitPatches
 from perftrail.sources.patched import patched
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Source
     from perftrail.sources.patched import PlainPatches
 
-HEADER = b"perftrail backport"
+HEADERS = (b"perftrail backport", b"perftrail revert")
 """First bytes of a patch file that perftrail wrote; only such a file is overwritten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackportRequest:
-    """A requested back-port: the change of `fix`, or `patch` if present, onto `onto`."""
+    """A requested back-port: the change of `fix`, or `patch` if present, onto `onto`. `paths`: the files to apply."""
 
     onto: str
     fix: str | None = None
     patch: bytes | None = None
+    paths: PatchPaths = EVERY_PATH
 
     def __post_init__(self) -> None:
         if self.fix is None and self.patch is None:
@@ -43,47 +47,144 @@ class BackportRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedPatch:
-    """A change that applies: the old revision with the patch, and the revision with the fix for reference.
+class RevertRequest:
+    """A requested revert of the change of `culprit` on `onto`, by default on the newest revision.
 
-    `from_file`: the user supplied the patch, else it is the change of `fix`.
+    `inner` is a commit of the merge `culprit` that is also reverted alone. `patch` replaces the computed patch. `paths`
+    are the files to revert.
+    """
+
+    culprit: str
+    onto: str | None = None
+    inner: str | None = None
+    patch: bytes | None = None
+    paths: PatchPaths = EVERY_PATH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedPatch:
+    """A change that applies: the base with the patch, and the revision with the wanted value for reference.
+
+    In a back-port, the base is an old revision, and `fix` is the revision with the fix. In a revert, the base is the
+    newest revision, and `fix` is the revision before the culprit; `reverted` is the revision whose change is undone.
+    `from_file`: the user supplied the patch, else it is the change of a revision.
     """
 
     patched: Patched
     fix: Revision | None
     from_file: bool = False
+    reverted: Revision | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackportConflict:
-    """A change that does not apply: the revisions and the conflict."""
+    """A change that does not apply: the revisions and the conflict; `reverted` is as in `FittedPatch`."""
 
     onto: Revision
     fix: Revision | None
     conflict: Conflict
+    reverted: Revision | None = None
 
 
-def fit_patch(study: Study, request: BackportRequest, *, store: str | None) -> FittedPatch | BackportConflict:
-    """Find the revisions and fit the change to the old one. Builds nothing.
+Fitted = FittedPatch | BackportConflict
+"""A change that applies, or the conflict that prevents it."""
 
-    Raises `UsageError` for requests that this kind of source does not support, `SourceError` for an unknown
-    revision or an invalid patch, `NoAnswer` when the old revision already has the change.
-    """
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedRevert:
+    """The revert of a culprit, and of one commit inside it if a commit was named."""
+
+    whole: Fitted
+    inner: Fitted | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Repository:
+    """A study's source with what applies patches to it, and the directory of trees with conflicts."""
+
+    source: Source
+    patches: GitPatches | PlainPatches
+    workplaces: Path
+
+
+@contextmanager
+def _open_repository(study: Study, *, store: str | None) -> Iterator[_Repository]:
     root = results_directory(study, store)
     cache = str(root / "sources")
     with Launcher() as starter, exclusive_lock(Path(cache) / "backports.lock"):
         _remove_leftovers(root / "backports")
         source = open_source(study, cache=cache, starter=starter)
-        onto = find_revision(study, source, request.onto)
-        fix = find_revision(study, source, request.fix) if request.fix is not None else None
         patches = open_patches(study, source, cache=cache, starter=starter)
-        workplace = str(
-            root / "backports" / content_key(onto.id, fix.id if fix else "", _patch_key(request))[:12]
-        )
-        outcome = _fit(patches, request, onto=onto, fix=fix, workplace=workplace)
+        yield _Repository(source=source, patches=patches, workplaces=root / "backports")
+
+
+def fit_patch(study: Study, request: BackportRequest, *, store: str | None) -> Fitted:
+    """Find the revisions and fit the change to the old one. Builds nothing.
+
+    Raises `UsageError` for requests that this kind of source does not support, `SourceError` for an unknown
+    revision or an invalid patch, `NoAnswer` when the old revision already has the change.
+    """
+    paths = _with_unaffected(study, request.paths)
+    with _open_repository(study, store=store) as repository:
+        onto = find_revision(study, repository.source, request.onto)
+        fix = find_revision(study, repository.source, request.fix) if request.fix is not None else None
+        workplace = str(repository.workplaces / _workplace(onto, fix, request.patch, request.paths))
+        if request.patch is not None:
+            outcome = repository.patches.apply(request.patch, onto=onto, workplace=workplace, paths=paths)
+        else:
+            assert fix is not None
+            patches = _with_history(repository.patches, fix)
+            outcome = patches.cherry_pick(fix, onto=onto, workplace=workplace, paths=paths)
     if isinstance(outcome, Conflict):
         return BackportConflict(onto=onto, fix=fix, conflict=outcome)
     return FittedPatch(patched=patched(onto, outcome), fix=fix, from_file=request.patch is not None)
+
+
+def fit_revert(study: Study, request: RevertRequest, *, store: str | None) -> FittedRevert:
+    """Find the revisions, and fit the reverted change to the newest one. Builds nothing.
+
+    Raises `UsageError` for requests that this kind of source does not support, `SourceError` for an unknown
+    revision or an invalid patch, `NoAnswer` when the newest revision does not have the change.
+    """
+    if study.searched_source.kind not in ("git", "fossil"):
+        raise UsageError(
+            "only a git or Fossil history shows what a revision changed, so nothing can be reverted"
+        )
+    paths = _with_unaffected(study, request.paths)
+    with _open_repository(study, store=store) as repository:
+        source = repository.source
+        culprit = find_revision(study, source, request.culprit)
+        onto = (
+            find_revision(study, source, request.onto) if request.onto is not None else source.history()[-1]
+        )
+        if not culprit.parents:
+            raise UsageError(f"{quoted(request.culprit)}: is the first revision; there is nothing before it")
+        old = find_revision(study, source, culprit.parents[0])
+
+        def fitted(changed: Revision, patch: bytes | None) -> Fitted:
+            named = _workplace(onto, changed, patch, request.paths, "revert")
+            workplace = str(repository.workplaces / named)
+            if patch is not None:
+                outcome = repository.patches.apply(patch, onto=onto, workplace=workplace, paths=paths)
+            else:
+                patches = _with_history(repository.patches, changed)
+                outcome = patches.revert(changed, onto=onto, workplace=workplace, paths=paths)
+            if isinstance(outcome, Conflict):
+                return BackportConflict(onto=onto, fix=old, conflict=outcome, reverted=changed)
+            return FittedPatch(
+                patched=patched(onto, outcome), fix=old, from_file=patch is not None, reverted=changed
+            )
+
+        inner = find_revision(study, source, request.inner) if request.inner is not None else None
+        return FittedRevert(
+            whole=fitted(culprit, request.patch),
+            inner=None if inner is None or inner.id == culprit.id else fitted(inner, None),
+        )
+
+
+def _with_unaffected(study: Study, paths: PatchPaths) -> PatchPaths:
+    """Return paths that also leave out conflicting files which, according to the study, no build reads."""
+    return replace(paths, unaffected_by=(*paths.unaffected_by, *study.build.unaffected_by))
 
 
 def find_revision(study: Study, source: Source, name: str) -> Revision:
@@ -99,19 +200,29 @@ def find_revision(study: Study, source: Source, name: str) -> Revision:
     return revision
 
 
-def patch_file(study: Study, onto: Revision) -> Path:
-    """Return the default path of the patch onto an old revision."""
+def patch_file(study: Study, fitted: FittedPatch) -> Path:
+    """Return the default path of a patch: named by the old revision, or by the reverted one."""
+    if fitted.reverted is not None:
+        return Path(study.directory) / f"revert-{fitted.reverted.short}.patch"
+    onto = fitted.patched.base
     name = re.sub(r"[^A-Za-z0-9._+-]+", "-", onto.label or onto.short).strip("-.")[:60]
     return Path(study.directory) / f"perftrail-backport-{name or onto.short}.patch"
 
 
 def write_patch(file: Path, fitted: FittedPatch) -> None:
     """Write the patch with a descriptive header. Raises `UsageError` if the file is not one of perftrail's."""
-    onto, fix = fitted.patched.base, fitted.fix
+    onto, fix = fitted.patched.base, fitted.fix if fitted.reverted is None else fitted.reverted
+    role = "fix" if fitted.reverted is None else "reverted"
     try:
         if file.exists() and not _is_from_perftrail(file):
             raise UsageError(f"{file}: exists, and perftrail did not write it; choose another --output")
-        head = [HEADER.decode(), f"onto: {_one_line(onto)}", *([f"fix: {_one_line(fix)}"] if fix else []), ""]
+        head = [
+            HEADERS[fitted.reverted is not None].decode(),
+            f"onto: {_one_line(onto)}",
+            *([f"{role}: {_one_line(fix)}"] if fix else []),
+            *(f"left out: {escaped(each.path, longest=None)}" for each in fitted.patched.patch.left_out),
+            "",
+        ]
         file.write_bytes("\n".join([*head, ""]).encode() + fitted.patched.patch.text)
     except OSError as error:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
@@ -125,32 +236,28 @@ def _remove_leftovers(backports: Path) -> None:
             attempt.parent.rmdir()
 
 
-def _fit(
-    patches: GitPatches | PlainPatches,
-    request: BackportRequest,
-    *,
-    onto: Revision,
-    fix: Revision | None,
-    workplace: str,
-) -> Patch | Conflict:
-    if request.patch is not None:
-        return patches.apply(request.patch, onto=onto, workplace=workplace)
-    assert fix is not None
+def _with_history(patches: GitPatches | PlainPatches, changed: Revision) -> GitPatches | FossilPatches:
+    """Return what applies the change of a revision. Raises `UsageError` for a source without changes."""
     if not isinstance(patches, GitPatches | FossilPatches):
         raise UsageError(
-            f"{quoted(fix.id)}: only a git or Fossil history shows what a revision changed; "
+            f"{quoted(changed.id)}: only a git or Fossil history shows what a revision changed; "
             "supply the change with --patch FILE"
         )
-    return patches.cherry_pick(fix, onto=onto, workplace=workplace)
+    return patches
 
 
-def _patch_key(request: BackportRequest) -> str:
-    return "" if request.patch is None else content_key(request.patch.hex())
+def _workplace(
+    onto: Revision, changed: Revision | None, patch: bytes | None, paths: PatchPaths, *also: str
+) -> str:
+    """Return the name of the directory of a conflict; another request has another directory."""
+    chosen = [[list(paths.only), list(paths.excluded)]] if paths.only or paths.excluded else []
+    text = "" if patch is None else content_key(patch.hex())
+    return content_key(onto.id, changed.id if changed else "", text, *chosen, *also)[:12]
 
 
 def _is_from_perftrail(file: Path) -> bool:
     with file.open("rb") as opened:
-        return opened.read(len(HEADER)) == HEADER
+        return opened.read(max(map(len, HEADERS))).startswith(HEADERS)
 
 
 def _one_line(revision: Revision) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
@@ -10,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 from perftrail.model.benchmark import Value
 from perftrail.model.build import Stage
 from perftrail.model.metrics import Better
-from perftrail.model.patch import Clash, FileChangeJson
+from perftrail.model.patch import Clash, FileChangeJson, LeftOutJson
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.retained_gain import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from perftrail.model.build import Failure
-    from perftrail.model.patch import FileChange, Obstacle
+    from perftrail.model.patch import Conflict, FileChange, Obstacle
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.stats.comparison import Comparison
@@ -35,6 +36,16 @@ class Role(StrEnum):
     OLD = "old"
     PATCHED = "patched"
     FIXED = "fixed"
+
+
+ROLE_NAMES: Mapping[Role, str] = {role: str(role) for role in Role}
+"""The roles' names in a back-port."""
+
+RevertRole = Literal["newest", "reverted", "old"]
+"""Subjects of a revert: the newest revision, the same with the revert, and the revision before the culprit."""
+
+REVERT_NAMES: Mapping[Role, RevertRole] = {Role.OLD: "newest", Role.PATCHED: "reverted", Role.FIXED: "old"}
+"""The roles' names in a revert: there, the base is the newest revision, and the reference is an old one."""
 
 
 class BackportEffectJson(TypedDict):
@@ -73,8 +84,8 @@ class RetainedGainJson(TypedDict):
     share: Share
 
 
-class BackportMetricJson(TypedDict):
-    """One metric at one point."""
+class MeasuredMetricJson(TypedDict):
+    """One metric at one point, with its medians by role."""
 
     metric: str
     name: str
@@ -89,15 +100,20 @@ class BackportMetricJson(TypedDict):
     discarded: int
     layouts: int
     basis: Literal["", "builds", "layouts"]
-    estimates: Annotated[dict[str, BackportEstimateJson], "median of each role: old, patched, fixed"]
-    patched_against_old: BackportComparisonJson | None
-    fixed_against_old: BackportComparisonJson | None
-    retained_gain: RetainedGainJson | None
+    estimates: Annotated[dict[str, BackportEstimateJson], "median of each role"]
     note: Annotated[str, "why there is no value"]
 
 
+class BackportMetricJson(MeasuredMetricJson):
+    """One metric at one point; the roles are old, patched and fixed."""
+
+    patched_against_old: BackportComparisonJson | None
+    fixed_against_old: BackportComparisonJson | None
+    retained_gain: RetainedGainJson | None
+
+
 class OldRevisionJson(TypedDict):
-    """The old revision."""
+    """The id and the label of a revision."""
 
     id: str
     label: str
@@ -121,16 +137,22 @@ class PatchJson(TypedDict):
 
     file: str | None
     changes: list[FileChangeJson]
+    left_out: Annotated[list[LeftOutJson], "files of the change that are not applied"]
 
 
-class BackportFailureJson(TypedDict):
-    """A subject that failed to build or to run."""
+class FailedSubjectJson(TypedDict):
+    """A subject that failed to build or to run, with the reason."""
 
-    role: Role
     subject: str
     stage: Stage
     message: str
     log: str
+
+
+class BackportFailureJson(FailedSubjectJson):
+    """A subject that failed to build or to run, and its role."""
+
+    role: Role
 
 
 class BackportReportJson(BackportedJson):
@@ -169,14 +191,19 @@ class ObstacleJson(TypedDict):
     passages: list[PassageJson]
 
 
-class BackportConflictJson(BackportedJson):
-    """A change that does not apply."""
+class ConflictJson(TypedDict):
+    """Why a change does not apply."""
 
     verdict: Literal["conflict"]
     conflicts: list[ObstacleJson]
     prerequisites: Annotated[list[str], "revisions that would remove the conflict"]
+    left_out: Annotated[list[LeftOutJson], "files of the change that did not count"]
     directory: Annotated[str, "the files with the conflict"]
     directory_existed: Annotated[bool, "whether the directory existed already, with possible edits"]
+
+
+class BackportConflictJson(BackportedJson, ConflictJson):
+    """A change that does not apply to the old revision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +213,16 @@ class FailedRole:
     role: Role
     where: str
     failure: Failure
+
+    def reason_json(self) -> FailedSubjectJson:
+        """Return the subject and the reason as `--json` prints them."""
+        failure = self.failure
+        return {
+            "subject": self.where,
+            "stage": failure.stage,
+            "message": failure.message,
+            "log": failure.log,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +279,15 @@ class MetricResult:
     def as_json(self) -> BackportMetricJson:
         """Return the comparison as `backport --json` prints it."""
         return {
+            **self.measured_json(),
+            "patched_against_old": self.compared_json(self.patched_against_old),
+            "fixed_against_old": self.compared_json(self.fixed_against_old),
+            "retained_gain": share_json(self.retained) if self.gains else None,
+        }
+
+    def measured_json(self, names: Mapping[Role, str] = ROLE_NAMES) -> MeasuredMetricJson:
+        """Return the values as `--json` prints them, with these names of the roles."""
+        return {
             "metric": self.target.text,
             "name": self.target.name,
             "benchmark": self.target.benchmark,
@@ -256,7 +302,7 @@ class MetricResult:
             "layouts": self.layouts,
             "basis": self.basis,
             "estimates": {
-                str(role): {
+                names[role]: {
                     "value": each.value,
                     "low": each.low,
                     "high": each.high,
@@ -264,13 +310,11 @@ class MetricResult:
                 }
                 for role, each in self.estimates.items()
             },
-            "patched_against_old": self._compared(self.patched_against_old),
-            "fixed_against_old": self._compared(self.fixed_against_old),
-            "retained_gain": _retained_json(self.retained) if self.gains else None,
             "note": self.note,
         }
 
-    def _compared(self, compared: Comparison | None) -> BackportComparisonJson | None:
+    def compared_json(self, compared: Comparison | None) -> BackportComparisonJson | None:
+        """Return one comparison as `--json` prints it; `None` without one."""
         if compared is None:
             return None
         return {
@@ -302,6 +346,11 @@ class BackportReport:
     fresh: int
     searched: frozenset[str]
     machine: str
+
+    @property
+    def names(self) -> Mapping[Role, str]:
+        """The roles' names for users."""
+        return ROLE_NAMES if self.fitted.reverted is None else REVERT_NAMES
 
     @property
     def measured(self) -> bool:
@@ -357,23 +406,14 @@ class BackportReport:
         return {
             "verdict": self.verdict,
             "metric": None if head is None else head.target.name,
-            "retained_gain": None if head is None else _retained_json(head.retained),
+            "retained_gain": None if head is None else share_json(head.retained),
             "costs": [metric.target.name for metric in self.costs],
             **_revisions_json(fitted.patched.base, fitted.fix),
             "patched": fitted.patched.revision.id,
-            "patch": {"file": file, "changes": _changes(fitted.patched.patch.files)},
+            "patch": patch_json(fitted, file=file),
             "metrics": [metric.as_json() for metric in self.metrics],
             "equal": list(self.equal),
-            "failures": [
-                {
-                    "role": each.role,
-                    "subject": each.where,
-                    "stage": each.failure.stage,
-                    "message": each.failure.message,
-                    "log": each.failure.log,
-                }
-                for each in self.failures
-            ],
+            "failures": [{"role": each.role, **each.reason_json()} for each in self.failures],
             "skipped": self.skipped,
             "invocations": self.invocations,
             "machine": self.machine,
@@ -382,14 +422,28 @@ class BackportReport:
 
 def conflict_json(blocked: BackportConflict) -> BackportConflictJson:
     """Return a conflict as `backport --json` prints it."""
-    conflict = blocked.conflict
+    return {**_revisions_json(blocked.onto, blocked.fix), **conflict_details(blocked.conflict)}
+
+
+def conflict_details(conflict: Conflict) -> ConflictJson:
+    """Return why a change does not apply, without the revisions that were named."""
     return {
         "verdict": "conflict",
-        **_revisions_json(blocked.onto, blocked.fix),
         "conflicts": [_obstacle(each) for each in conflict.obstacles],
         "prerequisites": [revision.id for revision in conflict.prerequisites],
+        "left_out": [each.as_json() for each in conflict.left_out],
         "directory": conflict.directory,
         "directory_existed": conflict.directory_existed,
+    }
+
+
+def patch_json(fitted: FittedPatch, *, file: str | None) -> PatchJson:
+    """Return a patch as `--json` prints it."""
+    patch = fitted.patched.patch
+    return {
+        "file": file,
+        "changes": _changes(patch.files),
+        "left_out": [each.as_json() for each in patch.left_out],
     }
 
 
@@ -426,7 +480,8 @@ def _changes(files: Sequence[FileChange]) -> list[FileChangeJson]:
     return [{"path": each.path, "added": each.added, "removed": each.removed} for each in files]
 
 
-def _retained_json(found: RetainedGain | None) -> RetainedGainJson | None:
+def share_json(found: RetainedGain | None) -> RetainedGainJson | None:
+    """Return a share of a gain as `--json` prints it; `None` without one."""
     if found is None:
         return None
     return {
