@@ -149,3 +149,34 @@ def test_a_change_that_the_newest_revision_lacks_is_reported(history: History, s
     assert "nothing" in done.stderr
     done = perftrail("revert", "v1.0", str(study), expect=2)
     assert "first revision" in done.stderr
+
+
+def test_find_explains_and_reverts_the_culprit_and_the_commit_inside_a_merge(
+    history: History, tmp_path: Path
+) -> None:
+    (tmp_path / "perftrail.toml").write_text(
+        STUDY.format(repository=history.repository.path).replace("v1.0..", f"{history.culprit}..")
+    )
+    done = perftrail("find", str(tmp_path), "--then", "revert,explain")
+    answer, _, rest = done.stdout.partition("differs most in")
+    assert answer.startswith(
+        f"found: {history.inner[:10]} “Slower inside”, which {history.merge[:10]} merged"
+    )
+    assert rest.index("conflict: ") < rest.index("Only the commit")
+    assert "100 % of the loss in steps comes back" in rest
+    [examined] = perftrail_json("find", str(tmp_path), "--then", "revert")["then"]
+    assert (examined["revision"], examined["inner"]) == (history.merge, history.inner)
+    assert examined["explain"] is None
+    assert examined["revert"]["whole"]["verdict"] == "conflict"
+    assert examined["revert"]["inner"]["verdict"] == "whole"
+    assert examined["note"] == ""
+    wrong = perftrail("find", str(tmp_path), "--then", "undo", expect=2)
+    assert "is not one of explain, revert" in wrong.stderr
+
+
+def test_an_improvement_is_not_reverted(history: History, tmp_path: Path) -> None:
+    text = STUDY.format(repository=history.repository.path).replace("v1.0..", f"v1.0..{history.culprit}")
+    (tmp_path / "perftrail.toml").write_text(text.replace('metric = "steps"', 'metric = "size"'))
+    [examined] = perftrail_json("find", str(tmp_path), "--then", "revert")["then"]
+    assert examined["revert"] is None
+    assert "made no metric worse" in examined["note"]

@@ -59,7 +59,6 @@ COMMANDS_WITH_JSON = (
 
 def json_types() -> Mapping[str, object]:
     """Return the type of each command's JSON, in the order of `COMMANDS_WITH_JSON`."""
-    from perftrail.find.answer import FindAnswerJson, FindTableJson
     from perftrail.measure.session import MissingJson
     from perftrail.present.export import ExportedJson
     from perftrail.present.html_page import ReportJson
@@ -71,6 +70,7 @@ def json_types() -> Mapping[str, object]:
     from perftrail.store.backup import BackupContentJson, BackupJson
     from perftrail.store.copying import CopyJson
     from perftrail.store.upkeep import CompactedJson, ForgettingJson, StatisticsJson
+    from perftrail.verbs.after_find import FindAnswerThenJson, FindTableThenJson
     from perftrail.verbs.backport.result import BackportConflictJson, BackportReportJson
     from perftrail.verbs.backport.revert import RevertJson
     from perftrail.verbs.build import BuildReportJson
@@ -91,7 +91,7 @@ def json_types() -> Mapping[str, object]:
         DoctorReportJson,
         ExplainReportJson,
         ExportedJson,
-        FindAnswerJson | FindTableJson,
+        FindAnswerThenJson | FindTableThenJson,
         ImportedJson,
         FirstStudyJson,
         TrialJson,

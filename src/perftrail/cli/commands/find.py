@@ -90,6 +90,11 @@ class FindOptions(TypedDict):
     is_flag=True,
     help="Print only the trailer for the commit message of a fix, for git commit --trailer.",
 )
+@click.option(
+    "--then",
+    metavar="COMMANDS",
+    help="After an answer, run these commands on each culprit: explain, revert, or explain,revert.",
+)
 @keep_going_option
 @jobs_option
 @engine_option
@@ -102,6 +107,7 @@ def command(
     everything: bool,
     note: bool,
     trailer: bool,
+    then: str | None,
     keep_going: bool,
     jobs: int,
     engine: str | None,
@@ -126,6 +132,7 @@ def command(
     search continues in its branch. An interrupted search resumes and repeats no measurement. Exits with 0 for an
     answer, also for "none", and with 1 if the answer is unclear.
     """  # noqa: D301 - click wants the control character itself
+    from perftrail.cli.after_find import AfterFind
     from perftrail.find.find import Find
     from perftrail.find.old_end import FindFromNewEnd, has_open_old_end
     from perftrail.measure.subjects import retry_stale_builds
@@ -138,6 +145,7 @@ def command(
     study, sources = _benchmarks_named(study, sources)
     study = line.study(study, range=overrides["part"] or "")
     loaded = options.apply_to(sources.load(study))
+    wanted = _wanted(then, trailer=trailer)
     if trailer and as_json:
         raise UsageError("--trailer and --json exclude each other; the JSON has the facts of the trailer")
     if note:
@@ -166,7 +174,8 @@ def command(
     if note:
         _add_notes(loaded, answer, store=options.store)
     if as_json:
-        print_json("find", answer.as_json())
+        after = AfterFind(loaded, wanted, options=options, engine=engine, study_file=study, printed=False)
+        print_json("find", {**answer.as_json(), **({"then": after.run(answer)} if wanted else {})})
     elif trailer:
         _print_trailers(answer)
     else:
@@ -183,8 +192,25 @@ def command(
                 benchmarks=loaded.benchmarks,
             ),
         )
+        AfterFind(loaded, wanted, options=options, engine=engine, study_file=study, printed=True).run(answer)
     if answer.unclear:
         raise click.exceptions.Exit(1)
+
+
+THEN = ("explain", "revert")
+"""Commands that `--then` can run."""
+
+
+def _wanted(then: str | None, *, trailer: bool) -> tuple[str, ...]:
+    """Return the commands of --then in their order. Raises `UsageError` for other commands."""
+    if then is None:
+        return ()
+    if trailer:
+        raise UsageError("--then and --trailer exclude each other; use one of them")
+    names = [name.strip() for name in then.split(",")]
+    if wrong := next((name for name in names if name not in THEN), None):
+        raise UsageError(f"--then {quoted(then)}: {quoted(wrong)} is not one of explain, revert")
+    return tuple(name for name in THEN if name in names)
 
 
 def _check_notes(source: Source) -> None:
