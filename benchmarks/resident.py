@@ -1,0 +1,176 @@
+"""`python -m benchmarks.resident`: suites whose import takes long, in resident processes and in a process each time.
+
+The suite is one of pytest-benchmark. Its import keeps a CPU busy for `--import-seconds`. The head differs from the
+base by `--effect` more work in every second benchmark; in the other trial, only comments differ. The verdicts of both
+ways to start the suite are compared with the truth, and their times with each other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from benchmarks.machine import measured_on
+from benchmarks.markdown import table
+
+STUDY = """\
+[source]
+kind = "git"
+location = "repository"
+
+[suite.bench]
+kind = "pytest-benchmark"
+resident = %(resident)s
+env = { PYTEST_DISABLE_PLUGIN_AUTOLOAD = "1" }
+
+[measure]
+quiet_threshold = %(quiet_threshold)g
+"""
+
+TESTS = """\
+import time
+
+import pytest
+
+until = time.process_time() + %(import_seconds)r
+while time.process_time() < until:
+    pass
+
+
+# %(comment)s
+@pytest.mark.parametrize("number", range(%(count)d))
+def test_work(benchmark, number):
+    benchmark(sum, range(%(steps)r[number]))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The verdicts of one comparison, by the truth of each benchmark, and its time."""
+
+    resident: bool
+    planted: bool
+    right: int
+    unclear: int
+    wrong: int
+    seconds: float
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """Return the cells of the table."""
+        return (
+            "resident" if self.resident else "a process for each invocation",
+            "every second benchmark" if self.planted else "comments only",
+            *(str(count) for count in (self.right + self.unclear + self.wrong, self.right)),
+            str(self.unclear),
+            str(self.wrong),
+            f"{self.seconds:.0f}",
+        )
+
+
+@click.command()
+@click.option("--benchmarks", default=12, help="Number of benchmarks of the suite.")
+@click.option("--import-seconds", default=2.0, help="CPU time of the suite's import.")
+@click.option("--effect", default=0.05, help="How much more every second benchmark works.")
+@click.option("--steps", default=200_000, help="Numbers that a benchmark adds up.")
+@click.option(
+    "--quiet-threshold", default=0.1, help="CPU cores that other processes may use while a pair is measured."
+)
+@click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each comparison.")
+def main(
+    benchmarks: int,
+    import_seconds: float,
+    effect: float,
+    steps: int,
+    quiet_threshold: float,
+    markdown: bool,
+    as_json: bool,
+) -> None:
+    """Compare two revisions of a suite with resident processes and without, and print verdicts and times."""
+    outcomes = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for planted in (True, False):
+            for resident in (True, False):
+                directory = Path(scratch, f"{planted}-{resident}")
+                base = [steps] * benchmarks
+                head = [round(each * (1.0 + effect * (number % 2))) for number, each in enumerate(base)]
+                _history(directory / "repository", base, head if planted else base, import_seconds)
+                study = {"resident": str(resident).lower(), "quiet_threshold": quiet_threshold}
+                (directory / "perftrail.toml").write_text(STUDY % study)
+                outcomes.append(_compared(directory, resident=resident, planted=planted))
+                sys.stderr.write(f"{len(outcomes)} of 4 comparisons\n")
+    if as_json:
+        for each in outcomes:
+            click.echo(json.dumps({name: getattr(each, name) for name in Outcome.__slots__}))
+        return
+    head_row = ("suite", "head", "benchmarks", "right", "unclear", "wrong", "seconds")
+    rows = [each.row for each in outcomes]
+    faster = _times_faster(outcomes)
+    summary = f"Verdicts with resident processes: {faster:.1f} times as fast."
+    if markdown:
+        click.echo(f"{measured_on()}.\n\n{table([head_row, *rows])}\n\n{summary}")
+        return
+    for line in (head_row, *rows):
+        click.echo("  ".join(cell.ljust(22) for cell in line))
+    click.echo(summary)
+
+
+def _times_faster(outcomes: Sequence[Outcome]) -> float:
+    seconds = {
+        resident: sum(each.seconds for each in outcomes if each.resident == resident)
+        for resident in (True, False)
+    }
+    return seconds[False] / seconds[True]
+
+
+def _history(path: Path, base: Sequence[int], head: Sequence[int], import_seconds: float) -> None:
+    path.mkdir(parents=True)
+    git = ("git", "-c", "user.name=A U Thor", "-c", "user.email=author@example.invalid")
+    subprocess.run([*git, "init", "-q"], cwd=path, check=True)
+    for steps, comment in ((base, "the base"), (head, "the head")):
+        text = TESTS % {
+            "steps": list(steps),
+            "count": len(steps),
+            "comment": comment,
+            "import_seconds": import_seconds,
+        }
+        (path / "test_work.py").write_text(text)
+        subprocess.run([*git, "add", "-A"], cwd=path, check=True)
+        subprocess.run([*git, "commit", "-q", "-m", comment], cwd=path, check=True)
+
+
+def _compared(directory: Path, *, resident: bool, planted: bool) -> Outcome:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = [sys.executable, "-m", "perftrail", "compare", "HEAD~1", "HEAD", str(directory), "--json"]
+    began = time.monotonic()
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}
+    )
+    seconds = time.monotonic() - began
+    if done.returncode:
+        raise click.ClickException(f"exit {done.returncode}: {done.stderr}")
+    right = unclear = wrong = 0
+    for each in json.loads(done.stdout)["comparisons"]:
+        # Only benchmarks with an odd number were changed.
+        number = int(each["name"].partition("number=")[2].partition("]")[0].partition(",")[0])
+        truth = "slower" if planted and number % 2 else "same"
+        right += each["verdict"] == truth
+        unclear += each["verdict"] == "unclear"
+        wrong += each["verdict"] not in (truth, "unclear")
+    return Outcome(
+        resident=resident, planted=planted, right=right, unclear=unclear, wrong=wrong, seconds=seconds
+    )
+
+
+if __name__ == "__main__":
+    main()
