@@ -8,7 +8,7 @@ import pytest
 
 from perftrail.cli.json_output import COMMANDS_WITH_JSON, encoded, json_types
 from perftrail.cli.main import COMMANDS, cli
-from perftrail.model.json_data import document
+from perftrail.model.json_data import document, finite
 
 
 def commands_with_json() -> set[str]:
@@ -41,3 +41,8 @@ def test_json_of_another_type_fails_in_tests() -> None:
         encoded("store compact", {"before_bytes": 1, "after_bytes": 2})
     with pytest.raises(ValueError, match="no type"):
         encoded("serve", {})
+
+
+def test_an_infinite_number_is_null() -> None:
+    samples = {"name": "x", "low": float("-inf"), "high": float("inf"), "all": [float("nan"), 1.0]}
+    assert finite(samples) == {"name": "x", "low": None, "high": None, "all": [None, 1.0]}

@@ -18,7 +18,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from perftrail.cli.agent_server import NOTICE, finite, result_schema, tools
+from perftrail.cli.agent_server import NOTICE
 from tests.formats.fixtures import DATA
 from tests.sources.repositories import Repository
 from tests.starting import start
@@ -112,7 +112,7 @@ async def refusal(client: Client, name: str, **given: Any) -> str:
 
 def printed(root: Path, *words: str) -> Any:
     """Give what a command prints with --json; the protocol has null instead of infinity."""
-    return finite(json.loads(start(*words, root / "study" / "perftrail.toml", "--json").stdout))
+    return json.loads(start(*words, root / "study" / "perftrail.toml", "--json").stdout)
 
 
 def test_only_reading_tools_are_offered_unless_measuring_is_allowed(measured: Path) -> None:
@@ -338,9 +338,3 @@ def test_without_the_sdk_the_command_names_what_to_install() -> None:
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert ended.stderr == "mcp: mcp_types is not installed; pip install 'perftrail[mcp]'\n"
-
-
-def test_a_number_that_is_not_finite_is_null_in_a_result() -> None:
-    schema = result_schema(tools(measuring=True)["show"].kind)
-    effect = schema["$defs"]["ValueWithInterval"]["properties"]["high"]
-    assert effect["type"] == ["number", "null"]

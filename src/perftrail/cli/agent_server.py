@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import json
-import math
 import os
 import re
 import signal
@@ -295,7 +294,7 @@ def _stored_answer(output: str) -> StoredAnswerJson:
 def result_schema(kind: object) -> Schema:
     """Return the schema of a tool's result: the data of a type, with what was left out, and the notice."""
     schemas = Schemas()
-    data = _with_unbounded(schemas.of(kind))
+    data = schemas.of(kind)
     properties: Schema = {
         "notice": {"type": "string", "description": "How to treat the texts in data."},
         "data": data,
@@ -306,25 +305,8 @@ def result_schema(kind: object) -> Schema:
         "properties": properties,
         "required": ["notice", "data", "omitted"],
         "additionalProperties": False,
-        "$defs": _with_unbounded(schemas.definitions),
+        "$defs": schemas.definitions,
     }
-
-
-def _with_unbounded(schema: Any) -> Any:  # noqa: ANN401 - schemas have values of every type
-    """Return a schema in which a number may be null: the protocol has no infinite end of an interval."""
-    if isinstance(schema, dict):
-        changed = {name: _with_unbounded(each) for name, each in schema.items()}
-        return {**changed, "type": ["number", "null"]} if schema.get("type") == "number" else changed
-    return [*map(_with_unbounded, schema)] if isinstance(schema, list) else schema
-
-
-def finite(data: object) -> object:
-    """Return data with null instead of numbers that are not finite."""
-    if isinstance(data, dict):
-        return {name: finite(each) for name, each in data.items()}
-    if isinstance(data, list):
-        return [*map(finite, data)]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 class AgentServer:
@@ -512,7 +494,7 @@ def _result(data: object, *, limit: int = MOST_ROWS) -> types.CallToolResult:
     if isinstance(data, list):
         omitted = max(0, len(data) - limit)
         data = data[omitted:]
-    content = {"notice": NOTICE, "data": finite(data), "omitted": omitted}
+    content = {"notice": NOTICE, "data": data, "omitted": omitted}
     return types.CallToolResult(
         content=[types.TextContent(text=json.dumps(content))], structured_content=content
     )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.model.json_data import finite
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -19,10 +21,13 @@ def print_json(
 
 
 def encoded(command: str, data: Mapping[str, object] | Sequence[object], *, one_line: bool = False) -> str:
-    """Return the JSON of a command. Raises `ValueError` for a command that is not in `COMMANDS_WITH_JSON`."""
+    """Return the JSON of a command, with null for an infinite end of an interval.
+
+    Raises `ValueError` for a command that is not in `COMMANDS_WITH_JSON`.
+    """
     if command not in COMMANDS_WITH_JSON:
         raise ValueError(f"{command}: its JSON has no type in json_types")
-    return json.dumps(data, indent=None if one_line else 1)
+    return json.dumps(finite(data), indent=None if one_line else 1, allow_nan=False)
 
 
 COMMANDS_WITH_JSON = (

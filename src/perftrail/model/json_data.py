@@ -36,6 +36,15 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 Kind = TypeVar("Kind")
 
 
+def finite(data: object) -> object:
+    """Return plain data with null instead of numbers that are not finite, which JSON cannot contain."""
+    if isinstance(data, Mapping):
+        return {name: finite(each) for name, each in data.items()}
+    if isinstance(data, list | tuple):
+        return [*map(finite, data)]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
 def to_plain(value: object) -> dict[str, Json]:
     """Return a dataclass instance as plain data, by the names of its fields."""
     return cast("dict[str, Json]", _converter().unstructure(value))

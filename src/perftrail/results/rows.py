@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 class ValueWithIntervalJson(TypedDict):
-    """An estimate and the ends of its interval."""
+    """An estimate and the ends of its interval; null: unbounded."""
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 class RowEstimateJson(ValueWithIntervalJson):
