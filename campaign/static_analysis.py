@@ -1,4 +1,4 @@
-"""The analysers of gcc and clang over all C files of the launcher and of the lock counter."""
+"""The analysers of gcc and clang over all C files of the launcher and of the preloaded objects."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ OPTIONS = (
 
 def run(seconds: float, seed: int) -> Result:  # noqa: ARG001 - it takes what it takes, and draws nothing
     """Analyse every file with every installed tool: each is a trial, each warning a loss."""
-    files = sorted((REPOSITORY / "launcher").glob("*.c")) + sorted(
-        (REPOSITORY / "launcher/preload").glob("*.c")
-    )
+    files = sorted((REPOSITORY / "launcher").glob("**/*.c"))
     losses: list[str] = []
     notes: list[str] = []
     trials = 0

@@ -88,7 +88,7 @@ class Sampler:
         self._ledger = ledger
         self._name = name
         benchmark = session.study.benchmarks[first.benchmark]
-        self.is_counted = "instructions" in benchmark.counters
+        self.is_counted = benchmark.counted_alone is not None
         self._boot = NO_BOOT
         self._prepared: set[int] = set()
         self._same_as: dict[int, int] = {}
@@ -158,7 +158,7 @@ class Sampler:
     def enter_boot_session(self, boot: MachineBoot) -> BootSession | None:
         """Sample in this boot session from now on; return an observation if it differs from the previous one.
 
-        Counted instructions do not depend on the boot session.
+        Counts do not depend on the boot session.
         """
         if self.is_counted:
             return None

@@ -47,6 +47,7 @@ from perftrail.model.process import (
     Signalled,
     TimedOut,
     describe_end,
+    why_uncounted,
 )
 from perftrail.model.sandbox import with_refusals
 from perftrail.model.suite import SuiteBenchmark
@@ -69,7 +70,8 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Prepared, Stage
     from perftrail.model.measurement import DrawnEnvironment, Outcome, Phase
-    from perftrail.model.process import Ended, LockCounts
+    from perftrail.model.metrics import Counter
+    from perftrail.model.process import AllocationCounts, Ended, LockCounts
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Starter
     from perftrail.process.tree_usage import Usage
@@ -99,6 +101,17 @@ def process_metrics(ran: Ran, of_services: Usage | None = None) -> dict[str, flo
         values |= lock_metrics(ran.locks)
         values["counted_processes"] = float(ran.locks.processes)
     return values
+
+
+def allocation_metrics(counts: AllocationCounts) -> dict[str, float]:
+    """Return the metrics of counted allocations: counts, bytes."""
+    return {
+        "allocations": float(counts.allocations),
+        "allocated_bytes": float(counts.bytes),
+        "heap_peak": float(counts.heap_peak_bytes),
+        "mappings": float(counts.mappings),
+        "mapped_bytes": float(counts.mapped_bytes),
+    }
 
 
 def lock_metrics(locks: LockCounts) -> dict[str, float]:
@@ -138,7 +151,7 @@ DETERMINISTIC = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 """Settings that make programs of known languages deterministic; a study may override them."""
 
 INHERITED_WHEN_COUNTED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
-"""The variables of perftrail's environment that a program receives while its instructions are counted."""
+"""The variables of perftrail's environment that a program receives while only counts are measured."""
 
 _PAGE_BYTES = 4096
 _HARDWARE = "instructions_user"
@@ -308,8 +321,8 @@ class Invoker:
         Without a drawn seed, all subjects use the same seed at the same ordinal, so that pairs stay
         comparable. Raises `MachineBusy` where the study refuses to measure in noise.
         """
-        if "instructions" in self._study.benchmarks[planned.ready.cell.benchmark].counters:
-            return self._count(planned)
+        if counter := self._study.benchmarks[planned.ready.cell.benchmark].counted_alone:
+            return self._count(planned, counter)
         seed = planned.draw.seed or invocation_seed(self._study, planned.key.phase, planned.key.ordinal)
         planned = replace(planned, draw=replace(planned.draw, seed=seed, layout=planned.ready.layout))
         benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
@@ -454,8 +467,8 @@ class Invoker:
             return Failure(stage="start", message=f"{started}{_last_line(output)}", log=str(output))
         return started
 
-    def _count(self, planned: PlannedInvocation) -> Outcome:
-        """Start once to count instructions. Other metrics of such an invocation are not valid.
+    def _count(self, planned: PlannedInvocation, counter: Counter) -> Outcome:
+        """Start once to count only this. Other metrics of such an invocation are not valid.
 
         Nothing is drawn, so that two counts of one binary are equal.
         """
@@ -468,20 +481,33 @@ class Invoker:
             with self._fixtures.around(planned.ready, log) as fixture:
                 command = self._command(planned.ready, log, INHERITED_WHEN_COUNTED, fixture=fixture)
                 fixture.prepare(command)
-                counted = self._instructions.count(command)
-                failure = _why_failed(counted.ran, benchmark, log, command=command, build=build)
+                ran, values, method = self._counted(command, counter)
+                failure = _why_failed(ran, benchmark, log, command=command, build=build)
                 fixture.conclude(command)
         except FixtureFailed as failed:
             return _failed_fixture(planned, failed, started=started, seconds=time.monotonic() - began)
-        if failure is None and counted.instructions is None:
-            why = f"{counted.method} counted no instructions"
-            failure = Failure(stage="metric", message=why, log=str(log))
-        values = {} if counted.instructions is None else {"instructions": counted.instructions}
-        methods = {"instructions": counted.method}
-        seconds = counted.ran.tree_ended_at - counted.ran.prepared_at
+        if failure is None and not values:
+            failure = Failure(stage="metric", message=f"{method} counted no {counter}", log=str(log))
+        seconds = ran.tree_ended_at - ran.prepared_at
         return _outcome(
-            planned, counted.ran, log, failure or values, started=started, seconds=seconds, methods=methods
+            planned,
+            ran,
+            log,
+            failure or values,
+            started=started,
+            seconds=seconds,
+            methods=dict.fromkeys(COUNTED[counter], method),
         )
+
+    def _counted(self, command: Command, counter: Counter) -> tuple[Ran, dict[str, float], str]:
+        """Start once; return the result, its counts, and the method. There are no counts if counting failed."""
+        if counter == "allocations":
+            environment = {**DETERMINISTIC, **command.environment}
+            ran = self.starter.run(replace(command, environment=environment, aslr=False))
+            return ran, {} if ran.allocations is None else allocation_metrics(ran.allocations), "preload"
+        counted = self._instructions.count(command)
+        values = {} if counted.instructions is None else {"instructions": counted.instructions}
+        return counted.ran, values, counted.method
 
     def observe(self, ready: Ready, name: str, change: Callable[[Command], Command]) -> UnrecordedRun:
         """Start a changed command once, outside any measurement; only its log is kept, under this name."""
@@ -548,6 +574,7 @@ class Invoker:
             timeout_seconds=benchmark.timeout_seconds,
             memory_limit_bytes=benchmark.memory_limit_bytes,
             lock_counter="preload" if "locks" in benchmark.counters else "off",
+            allocation_counter="preload" if benchmark.counted_alone == "allocations" else "off",
         )
         return placed(command, benchmark.placement)
 
@@ -641,6 +668,8 @@ def _words(text: str, benchmark: Benchmark, values: Mapping[str, str]) -> tuple[
 def _why_failed(ran: Ran, benchmark: Benchmark, log: Path, *, command: Command, build: str) -> Failure | None:
     """Return why an invocation has no usable metrics, or `None`; `build` is the directory of its build."""
     failure = _failure(ran.ended, benchmark, log, command=command, build=build) or _not_preloaded(log)
+    if failure is None and command.allocation_counter != "off" and (why := why_uncounted(ran.allocations)):
+        failure = Failure(stage="metric", message=why, log=str(log))
     return failure and replace(failure, message=with_refusals(failure.message, ran.refused))
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import LauncherError, SandboxError
 from perftrail.file_tree import claimed_directory, remove_left_over, remove_tree
 from perftrail.process.launcher import Launcher, launcher_path
-from perftrail.process.lock_counts import remove_left_over_lock_files
+from perftrail.process.preloaded import remove_left_over_count_files
 from perftrail.process.sandbox import bubblewrap, find_program, sandbox_error
 from perftrail.process.sandbox.contained import SandboxedStarter
 from perftrail.process.sandbox.shared_network import SharedNetwork, network_of
@@ -306,8 +306,8 @@ WORKERS = "perftrail-workers-"
 
 
 def remove_leftovers() -> None:
-    """Remove files that no running process claims: lock counter files, and directories of sandboxes."""
-    remove_left_over_lock_files()
+    """Remove files that no running process claims: files of counters, and directories of sandboxes."""
+    remove_left_over_count_files()
     remove_left_over(_TRIAL_PREFIX, below=TEMPORARY_DIRECTORY)
     remove_left_over_directories(TEMPORARY_DIRECTORY)
     remove_left_over(WORKERS, below=TEMPORARY_DIRECTORY)

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from perftrail.model.field import AXIS, ENVIRONMENT, METRIC, Key
-from perftrail.model.metrics import COUNTED, MEASURED, OF_THE_COMMAND, Counter, MeasuredMetric, Metric
+from perftrail.model.metrics import (
+    COUNTED,
+    COUNTED_ALONE,
+    MEASURED,
+    OF_THE_COMMAND,
+    Counter,
+    MeasuredMetric,
+    Metric,
+)
 from perftrail.model.service import CPUS, NICE, NUMA, Placement
 
 if TYPE_CHECKING:
@@ -182,8 +190,9 @@ class Benchmark:
         tuple[Counter, ...],
         Key(
             "Additional counters: locks (pthread and C11 locks, and waits of threads for each other, counted by a "
-            "preloaded object), or instructions (executed instructions, independent of noise; excludes all "
-            "other metrics)."
+            "preloaded object), allocations (heap allocations, their bytes and their peak), or instructions "
+            "(executed instructions). Allocations and instructions are independent of noise, and each of them "
+            "excludes all other metrics."
         ),
     ] = ()
     metrics: Annotated[Mapping[str, Metric], Key("Metrics read from the command's output.", names=METRIC)] = (
@@ -199,11 +208,16 @@ class Benchmark:
     @property
     def measured(self) -> Mapping[str, MeasuredMetric]:
         """Metrics of this benchmark that need no declaration."""
-        if "instructions" in self.counters:
-            return COUNTED["instructions"]
+        if self.counted_alone is not None:
+            return COUNTED[self.counted_alone]
         if self.measure == "server":
             return {name: metric for name, metric in MEASURED.items() if name not in OF_THE_COMMAND}
         return {**MEASURED, **(COUNTED["locks"] if "locks" in self.counters else {})}
+
+    @property
+    def counted_alone(self) -> Counter | None:
+        """The counter of its invocations, if they measure nothing else."""
+        return next((counter for counter in COUNTED_ALONE if counter in self.counters), None)
 
     @property
     def placement(self) -> Placement:
@@ -214,6 +228,8 @@ class Benchmark:
     def leading(self) -> tuple[str, ...]:
         """Metrics that tables show and that `run` measures to the requested precision."""
         compared = (name for name, metric in self.metrics.items() if not metric.same)
+        if self.counted_alone == "allocations":
+            return ("allocations", "allocated_bytes", "heap_peak")
         return tuple(compared) or tuple(self.measured)[:1]
 
     @property

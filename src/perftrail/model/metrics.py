@@ -12,7 +12,7 @@ from perftrail.model.field import Key
 
 Better = Literal["lower", "higher"]
 Pick = Literal["first", "last", "min", "max", "sum", "median"]
-Counter = Literal["locks", "instructions"]
+Counter = Literal["locks", "allocations", "instructions"]
 Printed = Literal[
     "hyperfine",
     "pyperf",
@@ -163,11 +163,29 @@ COUNTED: Mapping[Counter, Mapping[str, MeasuredMetric]] = {
         "spin_wait": MeasuredMetric(unit="s", meaning="time waiting for spin locks, summed over all threads"),
         "counted_processes": MeasuredMetric(unit="", meaning="processes in which locks were counted"),
     },
+    "allocations": {
+        "allocations": MeasuredMetric(
+            unit="", meaning="heap allocations of all processes; each realloc is an allocation"
+        ),
+        "allocated_bytes": MeasuredMetric(unit="B", meaning="bytes that these allocations requested"),
+        "heap_peak": MeasuredMetric(
+            unit="B",
+            meaning="peak of the bytes in use on the heap, as rounded by the allocator, of the process with the "
+            "largest one",
+        ),
+        "mappings": MeasuredMetric(
+            unit="", meaning="anonymous memory mappings that the program requested itself, not through malloc"
+        ),
+        "mapped_bytes": MeasuredMetric(unit="B", meaning="bytes of these mappings"),
+    },
     "instructions": {
         "instructions": MeasuredMetric(unit="", meaning="instructions in user mode, of all processes")
     },
 }
 """Additional metrics of a benchmark with `counters`."""
+
+COUNTED_ALONE: tuple[Counter, ...] = ("allocations", "instructions")
+"""Counters of invocations that measure nothing else, so that all counts of a deterministic program are equal."""
 
 OWN_METRICS: Mapping[str, MeasuredMetric] = {
     **MEASURED,

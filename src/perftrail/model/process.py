@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from signal import Signals
 from typing import TYPE_CHECKING, Literal, assert_never
 
-from perftrail.model.wording import duration, quantity
+from perftrail.model.wording import counted, duration, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ class Command:
     samples otherwise, ``sampled`` always samples, ``off`` does neither. `process_limit` applies to the tree, if
     a cgroup can enforce it. `cpus` binds the process to these CPUs, and `numa` its memory to these NUMA nodes.
     `limits` are soft and hard limits; None is unlimited. `lock_counter` counts pthread locks with an object that
-    is preloaded into every dynamic glibc program.
+    is preloaded into every dynamic glibc program, and `allocation_counter` heap allocations likewise.
     """
 
     arguments: tuple[str, ...]
@@ -50,6 +50,7 @@ class Command:
     limits: Mapping[Resource, int | None] = field(default_factory=dict)
     counters: bool = False
     lock_counter: Literal["off", "preload"] = "off"
+    allocation_counter: Literal["off", "preload"] = "off"
 
     def __post_init__(self) -> None:
         if not self.arguments:
@@ -194,6 +195,54 @@ class LockCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AllocationCounts:
+    """Heap allocations of a tree's processes, counted by a preloaded object.
+
+    A realloc counts as an allocation of its whole new size. `bytes` are as requested. `heap_peak_bytes` is the peak
+    of the bytes in use, as the allocator rounded them, of the process with the largest one; it is exact to 64 KiB for
+    each thread beyond the first. `mappings` are anonymous memory mappings that the programs requested themselves.
+
+    Not counted: `other_allocators` processes whose program has its own allocator, `uncounted_programs` that are
+    static, of another C library or without LD_PRELOAD in their environment, and `uncounted_threads` of too many.
+    """
+
+    allocations: int
+    bytes: int
+    heap_peak_bytes: int
+    mappings: int
+    mapped_bytes: int
+    processes: int
+    other_allocators: int = 0
+    uncounted_programs: int = 0
+    uncounted_threads: int = 0
+
+
+def why_uncounted(counts: AllocationCounts | None) -> str:
+    """Return why the allocations of a tree were not all counted; empty if they were.
+
+    >>> why_uncounted(None)
+    'its allocations cannot be counted: the program does not load a shared glibc'
+    """
+    if counts is None:
+        reason = "the program does not load a shared glibc"
+    elif counts.other_allocators:
+        reason = (
+            f"{counts.other_allocators} of {counts.processes} processes have another allocator than glibc's, "
+            "for example jemalloc"
+        )
+    elif counts.uncounted_programs:
+        reason = (
+            f"{counted(counts.uncounted_programs, 'program')} that it started did not load a shared glibc, "
+            "or started without LD_PRELOAD"
+        )
+    elif counts.uncounted_threads:
+        reason = f"{counted(counts.uncounted_threads, 'thread')} too many"
+    else:
+        return ""
+    return f"its allocations cannot be counted: {reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Orphans:
     """Descendants that lost their parent: the number that ended by themselves, and the number killed."""
 
@@ -209,8 +258,8 @@ class Ran:
     the end of the process, and at the end of its last descendant. `wall_seconds` is the time from exec to the
     end. `cpu_seconds` and the counts include the process, waited-for descendants and orphans. `user_seconds`
     and `system_seconds` split it by the kernel's tick, which is meaningless below about 0.1 s.
-    `max_rss_bytes` is the largest single process. `locks` is None unless counted. `refused_processes` counts
-    forks beyond the process limit; `refused` describes known refusals of the sandbox.
+    `max_rss_bytes` is the largest single process. `locks` and `allocations` are None unless counted.
+    `refused_processes` counts forks beyond the process limit; `refused` describes known refusals of the sandbox.
     """
 
     ended: Ended
@@ -235,6 +284,7 @@ class Ran:
     memory_limit_method: Literal["cgroup1", "cgroup2", "rlimit_as"] | None
     counters: Mapping[str, float] = field(default_factory=dict)
     locks: LockCounts | None = None
+    allocations: AllocationCounts | None = None
     refused_processes: int = 0
     refused: tuple[str, ...] = ()
 

@@ -432,4 +432,8 @@ def _searched_metrics(study: Study, benchmark: str) -> Iterator[str]:
     measured = study.benchmarks[benchmark].measured
     yield from study.benchmarks[benchmark].metrics
     yield from (name for name, each in study.derived.items() if each.benchmark == benchmark)
-    yield from (name for name in ("wall", "peak_memory", "instructions") if name in measured)
+    yield from (
+        name
+        for name in ("wall", "peak_memory", "allocations", "heap_peak", "instructions")
+        if name in measured
+    )

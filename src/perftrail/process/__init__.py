@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from perftrail.process.launcher import Launcher, launcher_path
-from perftrail.process.lock_counts import remove_left_over_lock_files
+from perftrail.process.preloaded import remove_left_over_count_files
 from perftrail.process.protocol import Capabilities
 from perftrail.process.sandboxed_launcher import LauncherSandbox
 
-__all__ = ["Capabilities", "Launcher", "LauncherSandbox", "launcher_path", "remove_left_over_lock_files"]
+__all__ = ["Capabilities", "Launcher", "LauncherSandbox", "launcher_path", "remove_left_over_count_files"]

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
 from perftrail.errors import LauncherError
+from perftrail.process.allocation_counts import allocation_file
 from perftrail.process.lock_counts import lock_file
 from perftrail.process.protocol import (
     CANCEL,
@@ -143,7 +144,7 @@ class Launcher:
             return server.capabilities
         with self._lock:
             if self._server is None:
-                self._server = _Server(self._path or launcher_path(), self._sandbox)
+                self._server = _Server(self._file, self._sandbox)
             return self._server.capabilities
 
     def run(self, command: Command) -> Ran:
@@ -153,13 +154,19 @@ class Launcher:
         the process tree is killed before the exception propagates. In both cases the next call starts a new
         launcher if necessary.
         """
-        if command.lock_counter == "off":
-            return self._run(command)
         exchange = None if self._sandbox is None else self._sandbox.exchange
-        path = self._path or launcher_path()
-        with lock_file(path, command, directory=exchange) as (counting, locks):
-            ran = self._run(counting)
-            return replace(ran, locks=locks.counted(until=ran.ended_at))
+        if command.lock_counter != "off":
+            with lock_file(self._file, command, directory=exchange) as (counting, locks):
+                ran = self.run(counting)
+                return replace(ran, locks=locks.counted(until=ran.ended_at))
+        if command.allocation_counter != "off":
+            with allocation_file(self._file, command, directory=exchange) as (counting, allocations):
+                return replace(self._run(counting), allocations=allocations.counted())
+        return self._run(command)
+
+    @property
+    def _file(self) -> Path:
+        return self._path or launcher_path()
 
     def _run(self, command: Command) -> Ran:
         with self._lock:

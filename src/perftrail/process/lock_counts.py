@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import struct
-import tempfile
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from perftrail.errors import LauncherError
-from perftrail.file_tree import claimed_file, remove_left_over
 from perftrail.model.process import LockCounts, Waits
+from perftrail.process.preloaded import LOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from perftrail.model.process import Command
 
-_OBJECT = "perftrail-locks.so"
 _KINDS = 5
 """Kinds of waits; each has a count and nanoseconds."""
 
@@ -26,9 +23,6 @@ _SLOT = struct.Struct(f"=3Q{2 * _KINDS}Q2Q8x")
 _HEAD = struct.Struct("=QQ112x")
 _SLOTS = 65_536
 """Slots of 128 bytes, one for each thread; the file is sparse, so only used slots need memory."""
-
-_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - mkstemp creates the file
-_FILE = "perftrail-locks-"
 
 
 class LockFile:
@@ -43,7 +37,6 @@ class LockFile:
         `until` is the end of the program, in seconds of CLOCK_MONOTONIC: waits that it interrupted lasted until
         then. With several processes, not all of which ended then, interrupted waits are ignored.
         """
-        # Through the open file: the program may have replaced the file of this name.
         self._file.seek(0)
         head = self._file.read(_HEAD.size)
         if len(head) < _HEAD.size:
@@ -83,17 +76,6 @@ def _ended(row: tuple[int, ...], *, until_ns: int) -> list[int]:
     return counts
 
 
-def locks_object(launcher: Path) -> Path:
-    """Return the preloaded object of a launcher; raises `LauncherError` if it was not built."""
-    path = launcher.with_name(_OBJECT)
-    if not path.is_file():
-        raise LauncherError(
-            f"{path} — missing, and needed to count locks; the installation of perftrail builds it if cc can link "
-            "shared objects for glibc: install gcc, and perftrail again"
-        )
-    return path
-
-
 @contextmanager
 def lock_file(
     launcher: Path, command: Command, *, directory: str | None = None
@@ -102,25 +84,6 @@ def lock_file(
 
     The file is created in `directory`, by default in memory.
     """
-    preloaded = str(locks_object(launcher))
-    with (
-        claimed_file(_FILE, below=Path(directory) if directory else _shared()) as path,
-        path.open("r+b") as file,
-    ):
-        file.truncate(_SLOTS * _SLOT.size)
-        others = command.environment.get("LD_PRELOAD")
-        environment = {
-            **command.environment,
-            "LD_PRELOAD": f"{preloaded}:{others}" if others else preloaded,
-            "PERFTRAIL_LOCKS": str(path),
-        }
-        yield replace(command, environment=environment, lock_counter="off"), LockFile(file)
-
-
-def remove_left_over_lock_files() -> None:
-    """Remove files that killed perftrail processes left in memory."""
-    remove_left_over(_FILE, below=_shared())
-
-
-def _shared() -> Path:
-    return _IN_MEMORY if _IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
+    size = _SLOTS * _SLOT.size
+    with LOCKS.loaded(launcher, command, size=size, directory=directory) as (loading, file):
+        yield replace(loading, lock_counter="off"), LockFile(file)

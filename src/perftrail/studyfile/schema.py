@@ -220,7 +220,7 @@ def reference() -> str:
         f"{_BANNER}\n\n# The study file\n\n{sections}\n{_PLACEHOLDERS}\n"
         "## Metrics of every benchmark\n\nThese need no declaration.\n\n"
         f"| metric | unit | meaning |\n|---|---|---|\n{measured}\n\n"
-        "The benchmark's `counters` add these. A benchmark that counts instructions has "
+        "The benchmark's `counters` add these. A benchmark that counts allocations or instructions has "
         "no other metric, because it runs in another way.\n\n"
         f"| metric | unit | counter | meaning |\n|---|---|---|---|\n{counted}\n"
     )

@@ -33,8 +33,11 @@ def test_the_launcher_is_compiled_with_a_stack_protector(plain_launcher: Path) -
     assert "-D_FORTIFY_SOURCE=2" in flags
 
 
-def test_the_lock_counter_has_read_only_relocations_and_a_stack_protector(plain_launcher: Path) -> None:
-    locks = plain_launcher.parent / "perftrail-locks.so"
-    assert "GNU_RELRO" in read_elf(locks, "--program-headers")
-    assert "BIND_NOW" in read_elf(locks, "--dynamic")
-    assert "__stack_chk_fail" in read_elf(locks, "--symbols")
+@pytest.mark.parametrize("name", ["locks", "allocations"])
+def test_a_preloaded_object_has_read_only_relocations_and_a_stack_protector(
+    plain_launcher: Path, name: str
+) -> None:
+    file = plain_launcher.parent / f"perftrail-{name}.so"
+    assert "GNU_RELRO" in read_elf(file, "--program-headers")
+    assert "BIND_NOW" in read_elf(file, "--dynamic")
+    assert "__stack_chk_fail" in read_elf(file, "--symbols")

@@ -15,7 +15,8 @@ import pytest
 from perftrail.errors import LauncherError
 from perftrail.model.process import Exited, LockCounts, Waits
 from perftrail.process.launcher import Launcher
-from perftrail.process.lock_counts import LockFile, remove_left_over_lock_files
+from perftrail.process.lock_counts import LockFile
+from perftrail.process.preloaded import remove_left_over_count_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -316,7 +317,7 @@ def test_nothing_is_counted_by_default(launcher: Launcher, trial: Trial) -> None
 KILLED = """\
 import os, signal, sys
 from pathlib import Path
-from perftrail.process import Launcher, remove_left_over_lock_files
+from perftrail.process import Launcher, remove_left_over_count_files
 from perftrail.model.process import Command
 command = Command(
     arguments=("/bin/sh", "-c", 'echo "$PERFTRAIL_LOCKS"; kill -KILL "$PERFTRAIL"; sleep 100'),
@@ -336,7 +337,7 @@ def test_count_files_of_a_killed_process_are_removed_by_the_next(plain_launcher:
     assert done.returncode == -signal.SIGKILL
     left = Path(output.read_text().strip())
     assert left.name.startswith("perftrail-locks-")
-    remove_left_over_lock_files()
+    remove_left_over_count_files()
     assert not left.exists()
 
 

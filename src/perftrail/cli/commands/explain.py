@@ -54,9 +54,9 @@ def command(
 ) -> None:
     """Show what differs between revision CULPRIT and the one before it, the largest difference first.
 
-    perftrail starts both alternately at every point: without a profiler, with a counter of pthread locks, under strace
-    for system calls, and under Valgrind for the instructions of each function. It names missing tools. It reports
-    differences that noise does not explain, and the number of changed lines in each file.
+    perftrail starts both alternately at every point: without a profiler, with counters of pthread locks and of heap
+    allocations, under strace for system calls, and under Valgrind for the instructions of each function. It names
+    missing tools. It reports differences that noise does not explain, and the number of changed lines in each file.
 
     Exits with 1 if no measurement is possible.
     """

@@ -55,11 +55,13 @@ def _check_metric_table(metric: Metric, path: KeyPath, problems: Problems) -> No
 
 
 def _check_counters(benchmark: Benchmark, path: KeyPath, problems: Problems) -> None:
-    if "instructions" not in benchmark.counters:
+    counter = benchmark.counted_alone
+    if counter is None:
         return
-    why = "a benchmark that counts instructions measures nothing else; write another benchmark for"
-    if len(benchmark.counters) > 1:
-        problems.add((*path, "counters"), f"{why} locks")
+    why = f"a benchmark that counts {counter} measures nothing else; write another benchmark for"
+    others = [other for other in benchmark.counters if other != counter]
+    if others:
+        problems.add((*path, "counters"), f"{why} {listed(others, 'and')}")
     if benchmark.metrics:
         problems.add((*path, "metrics"), f"{why} {listed(map(quoted, benchmark.metrics), 'and')}")
 

@@ -1,4 +1,4 @@
-"""Profilers of a program: plain invocations, locks, system calls, instructions.
+"""Profilers of a program: plain invocations, locks, allocations, system calls, instructions.
 
 Each profiler starts the program separately, because profiling slows it down. Times come from plain
 invocations only.
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from perftrail.errors import LauncherError
-from perftrail.measure.invocation import DETERMINISTIC, lock_metrics
+from perftrail.measure.invocation import DETERMINISTIC, allocation_metrics, lock_metrics
 from perftrail.model.build import Failure
 from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.process import Command, Exited
 from perftrail.process.launcher import launcher_path
-from perftrail.process.lock_counts import locks_object
+from perftrail.process.preloaded import ALLOCATIONS, LOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -82,8 +82,8 @@ TIMES_SLOWER = 60.0
 PLAIN_METRICS = ("wall", "cpu", "peak_memory", "voluntary_switches", "involuntary_switches", "page_faults")
 """Metrics of a plain invocation that are reported in addition to the benchmark's own."""
 
-ALWAYS_REPORTED = ("locks", "contended_locks", "lock_wait")
-"""Metrics of locks that are reported even if zero."""
+ALWAYS_REPORTED = ("locks", "contended_locks", "lock_wait", "allocations", "allocated_bytes", "heap_peak")
+"""Counted metrics that are reported even if zero."""
 
 NOT_REPORTED = "join_wait"
 """Metric that explains nothing: a thread that joins others waits as long as they run."""
@@ -134,7 +134,9 @@ class PlainProfiler:
         """Start once; omit values that are negative, and zeros without a floor."""
         benchmark = self._study.benchmarks[ready.cell.benchmark]
         observed = self._invoker.observe(
-            ready, f"plain-{number}", lambda command: replace(command, lock_counter="off")
+            ready,
+            f"plain-{number}",
+            lambda command: replace(command, lock_counter="off", allocation_counter="off"),
         )
         if isinstance(observed.result, Failure):
             return observed.result
@@ -168,7 +170,7 @@ class LocksProfiler:
     def unsupported_reason(self) -> str:
         """Return a reason if the preloaded object was not built."""
         try:
-            locks_object(launcher_path())
+            LOCKS.path(launcher_path())
         except LauncherError as error:
             return str(error)
         return ""
@@ -176,7 +178,9 @@ class LocksProfiler:
     def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start once with the counter; include only waits that occurred."""
         observed = self._invoker.observe(
-            ready, f"locks-{number}", lambda command: replace(command, lock_counter="preload")
+            ready,
+            f"locks-{number}",
+            lambda command: replace(command, lock_counter="preload", allocation_counter="off"),
         )
         if isinstance(observed.result, Failure):
             return observed.result
@@ -191,6 +195,42 @@ class LocksProfiler:
             name: ProfiledMetric(value=value, unit=units[name], method="preload", floor=FLOORS[units[name]])
             for name, value in lock_metrics(found).items()
             if name in ALWAYS_REPORTED or (value > 0.0 and name != NOT_REPORTED)
+        }
+
+
+class AllocationsProfiler:
+    """An invocation with a preloaded object that counts heap allocations."""
+
+    name = "allocations"
+    slowdown = 1.0
+
+    def __init__(self, invoker: Invoker, *, invocations: int) -> None:
+        self.invocations = invocations
+        self._invoker = invoker
+
+    def unsupported_reason(self) -> str:
+        """Return a reason if the preloaded object was not built."""
+        try:
+            ALLOCATIONS.path(launcher_path())
+        except LauncherError as error:
+            return str(error)
+        return ""
+
+    def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
+        """Start once with the counter; a program that cannot be counted is a failure."""
+        observed = self._invoker.observe(
+            ready,
+            f"allocations-{number}",
+            lambda command: replace(command, lock_counter="off", allocation_counter="preload"),
+        )
+        if isinstance(observed.result, Failure):
+            return observed.result
+        assert observed.ran.allocations is not None
+        units = {name: metric.unit for name, metric in COUNTED["allocations"].items()}
+        return {
+            name: ProfiledMetric(value=value, unit=units[name], method="preload", floor=FLOORS[units[name]])
+            for name, value in allocation_metrics(observed.ran.allocations).items()
+            if name in ALWAYS_REPORTED or value > 0.0
         }
 
 
@@ -291,6 +331,7 @@ def all_profilers(study: Study, invoker: Invoker, *, invocations: int) -> tuple[
     return (
         PlainProfiler(study, invoker, invocations=invocations),
         LocksProfiler(invoker, invocations=few),
+        AllocationsProfiler(invoker, invocations=few),
         CallsProfiler(invoker, invocations=few),
         InstructionsProfiler(invoker, invocations=few),
     )
@@ -305,4 +346,5 @@ def _under(words: tuple[str, ...], command: Command) -> Command:
         timeout_seconds=None if seconds is None else seconds * TIMES_SLOWER,
         memory_limit_bytes=None,
         lock_counter="off",
+        allocation_counter="off",
     )
