@@ -59,10 +59,12 @@ while IFS= read -r line; do
   [ -z "$line" ] || options+=(--benchmark "$line")
 done <<< "$PERFTRAIL_BENCHMARK"
 
+study="$PERFTRAIL_STUDY"
+[[ "$study" != -* ]] || study="./$study" # a path, not an option; base and head are commit ids
 rm -f -- "$home/comment.md" "$home/junit.xml" "$home/answer.json"
 code=0
 "$home/venv/bin/perftrail" compare "${options[@]}" --format github --output "$home/comment.md" \
-  --also "junit=$home/junit.xml" --also "json=$home/answer.json" -- "$base" "$head" "$PERFTRAIL_STUDY" || code=$?
+  --also "junit=$home/junit.xml" --also "json=$home/answer.json" "$base" "$head" "$study" || code=$?
 if [ "$code" -eq 2 ] || [ ! -f "$home/comment.md" ]; then
   exit "$((code ? code : 1))"
 fi

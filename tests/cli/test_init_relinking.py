@@ -110,17 +110,6 @@ PROJECTS = (
         },
         tools=("go",),
     ),
-    Project(
-        name="go benchmark",
-        files={
-            "go.mod": "module example.invalid/tiny\n\ngo 1.20\n",
-            "sum/sum.go": "package sum\n\nfunc Sum(n int) (s int) {\n\tfor i := 0; i < n; i++ {\n\t\ts += i\n\t}\n"
-            "\treturn\n}\n",
-            "sum/sum_test.go": 'package sum\n\nimport "testing"\n\nfunc BenchmarkSum(b *testing.B) {\n'
-            "\tfor i := 0; i < b.N; i++ {\n\t\tSum(100)\n\t}\n}\n",
-        },
-        tools=("go",),
-    ),
 )
 
 
@@ -185,3 +174,22 @@ def test_benchmarks_without_a_built_program_get_no_relink_lines(tmp_path: Path) 
     repository.commit({"Makefile": makefile, "main.c": MAIN})
     assert perftrail("init", cwd=repository.path).returncode == 0
     assert "relink" not in (repository.path / "perftrail.toml").read_text()
+
+
+def test_a_suite_is_not_relinked(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "tiny")
+    benchmark = (
+        'package sum\n\nimport "testing"\n\nfunc BenchmarkSum(b *testing.B) {\n'
+        "\tfor i := 0; i < b.N; i++ {\n\t\tSum(100)\n\t}\n}\n"
+    )
+    repository.commit(
+        {
+            "go.mod": "module example.invalid/tiny\n\ngo 1.20\n",
+            "sum/sum.go": "package sum\n\nfunc Sum(n int) int { return n }\n",
+            "sum/sum_test.go": benchmark,
+        }
+    )
+    assert perftrail("init", cwd=repository.path).returncode == 0
+    written = (repository.path / "perftrail.toml").read_text()
+    assert 'kind = "go"' in written
+    assert "relink" not in written

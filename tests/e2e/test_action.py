@@ -142,7 +142,7 @@ class Job:
     def compared_revisions(self, **env: str) -> tuple[str, str]:
         """Return base and head of the comparison's step, without a comparison."""
         arguments = self.compare_arguments(**env)
-        base, head = arguments[arguments.index("--") + 1 : arguments.index("--") + 3]
+        base, head = arguments[-3:-1]
         return base, head
 
     def compare_arguments(self, **env: str) -> list[str]:
@@ -200,7 +200,7 @@ def test_every_input_is_described_and_reaches_a_step() -> None:
 def test_every_input_of_the_comparison_becomes_an_existing_option(tmp_path: Path) -> None:
     inputs = {"threshold": "2%", "budget": "20min", "metric": "steps", "benchmark": "work"}
     arguments = Job(tmp_path, **inputs).compare_arguments()
-    options = {word for word in arguments[: arguments.index("--")] if word.startswith("--")}
+    options = {word for word in arguments[:-3] if word.startswith("--")}
     assert options <= {option for parameter in command.params for option in parameter.opts}
     for name, text in inputs.items():
         assert arguments[arguments.index(f"--{name}") + 1] == text
@@ -319,6 +319,9 @@ def test_inputs_are_never_used_as_shell_code_or_options(tmp_path: Path) -> None:
     done = job.run("Compare")
     assert done.returncode == 2
     assert "no such file" in done.stderr
+    job.expressions["inputs.study"] = "--help"
+    done = job.run("Compare")
+    assert (done.returncode, "--help: no such file" in done.stderr) == (2, True), done.stderr
     job.expressions["inputs.study"] = "."
     done = job.run("Compare")
     assert done.returncode == 2

@@ -281,7 +281,7 @@ def _named(names: tuple[str, ...], part: str | None) -> tuple[str | None, str | 
 
 def _benchmarks_named(study: str | None, sources: SourceOptions) -> tuple[str | None, SourceOptions]:
     """Return the study and the options of sources; a name that is no path is a regular expression of benchmarks."""
-    if study is None or Path(study).exists() or study.endswith(".toml"):
+    if study is None or Path(study).exists() or study.endswith(".toml") or command_words() is not None:
         return study, sources
     if sources.bench is not None:
         raise UsageError(f"{quoted(study)}: is no study, and --bench names the benchmarks; name them once")
