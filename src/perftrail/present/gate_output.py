@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import click
-import vl_convert
 from rich.text import Text
 
 from perftrail.charts.comparison import ComparisonRow, ratio_chart
@@ -36,7 +35,7 @@ from perftrail.present.gate import (
     unclear_warning,
     verdict_words,
 )
-from perftrail.present.html_page import PNG_SCALE, svg
+from perftrail.present.html_page import png, svg
 from perftrail.present.shared_sentences import capitalised
 from perftrail.stats.comparison import Verdict
 
@@ -70,12 +69,6 @@ def draw(gate: Gate) -> str:
             palette=Palette(("head",)),
         )
     )
-
-
-def to_png(svg_image: str) -> bytes:
-    """Return an SVG as PNG."""
-    image: bytes = vl_convert.svg_to_png(svg_image, scale=PNG_SCALE)
-    return image
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +153,7 @@ def _write_one(gate: Gate, format_name: str, file: Path) -> None:
         if format_name == "svg":
             file.write_text(image, encoding="utf-8")
         else:
-            file.write_bytes(to_png(image))
+            file.write_bytes(png(image))
     except OSError as error:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
 

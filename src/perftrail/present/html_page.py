@@ -14,9 +14,9 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
-import vl_convert
 from markupsafe import Markup
 
 from perftrail.charts.frame import config, themed
@@ -345,9 +345,17 @@ class Drawings:
             yield chart.name, self._begun[chart.name].outcome()
 
 
+def _renderer() -> ModuleType:
+    """Return the library that draws charts; commands without charts do not load it."""
+    import vl_convert
+
+    renderer: ModuleType = vl_convert
+    return renderer
+
+
 def _start(title: str) -> None:
     """Draw nothing, to start the renderer, which takes half a second."""
-    vl_convert.vegalite_to_svg({"title": title, "mark": "point"}, vl_version=VEGA_LITE)
+    _renderer().vegalite_to_svg({"title": title, "mark": "point"}, vl_version=VEGA_LITE)
 
 
 def svg(chart: Chart) -> str:
@@ -357,13 +365,13 @@ def svg(chart: Chart) -> str:
     """
     spec = themed(chart.spec, "light")
     silent = {**spec, "config": {**config("light"), "aria": False}}
-    drawn: str = vl_convert.vegalite_to_svg(silent, vl_version=VEGA_LITE)
+    drawn: str = _renderer().vegalite_to_svg(silent, vl_version=VEGA_LITE)
     return drawn
 
 
 def png(drawn: str) -> bytes:
     """Return an SVG as PNG."""
-    image: bytes = vl_convert.svg_to_png(drawn, scale=PNG_SCALE)
+    image: bytes = _renderer().svg_to_png(drawn, scale=PNG_SCALE)
     return image
 
 
@@ -389,7 +397,7 @@ def bundle() -> str:
     cached = user_cache() / f"{bundle_name()}.js"
     with suppress(OSError, UnicodeDecodeError):
         return cached.read_text(encoding="utf-8")
-    script: str = vl_convert.javascript_bundle(SNIPPET, vl_version=VEGA_LITE)
+    script: str = _renderer().javascript_bundle(SNIPPET, vl_version=VEGA_LITE)
     with suppress(OSError):
         cached.parent.mkdir(parents=True, exist_ok=True)
         new = cached.with_suffix(f".{os.getpid()}")
