@@ -81,7 +81,7 @@ class AfterFind:
     def _explain(self, culprit: NamedCulprit) -> ExplainReport:
         from perftrail.results.selection import select
         from perftrail.verbs.explain.explain import Explain, find_pair
-        from perftrail.verbs.explain.profilers import all_profilers
+        from perftrail.verbs.explain.profilers import all_profilers, function_profilers
 
         revision = culprit.inner or culprit.revision
         selection = select(self._study, ())
@@ -89,7 +89,10 @@ class AfterFind:
         def work(session: Session) -> Generator[Event, None, ExplainReport]:
             pair = find_pair(session, culprit=revision.id, against=None, store=self._options.store)
             profilers = all_profilers(self._study, session.runner.invoker, invocations=INVOCATIONS)
-            return Explain(session, pair, profilers=profilers, selection=selection).events()
+            functions = function_profilers(session.runner.invoker, invocations=INVOCATIONS)
+            return Explain(
+                session, pair, profilers=profilers, function_profilers=functions, selection=selection
+            ).events()
 
         return self._options.run(self._study, work)
 

@@ -6,8 +6,11 @@ inlined functions is marked by its file only (`fi`, `fe`), and recursive calls m
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
@@ -42,26 +45,58 @@ def read_callgrind(text: str) -> Profile:
     >>> {each.name: (costs, found.inclusive[each]) for each, costs in found.own.items()}
     {'main': ((10.0,), (50.0,)), 'add': ((40.0,), (40.0,))}
     """
-    reader = _Reader()
-    for number, line in enumerate(text.split("\n"), 1):
-        try:
-            reader.line(line)
-        except (ValueError, IndexError, KeyError) as error:
-            raise FormatError(f"line {number}: {line[:80]!r} is not a line of Callgrind's format") from error
-    if not reader.events:
-        raise FormatError("the text has no line events:, so it is not a profile in Callgrind's format")
-    return reader.profile()
+    return CallgrindFile(text).profile()
+
+
+Inlined = Mapping[tuple[str, int], tuple[Function, ...]]
+"""The functions that were inlined at an address of an object, the outermost first, without the function itself."""
+
+
+class CallgrindFile:
+    """One file of one process. Raises `FormatError` for other texts.
+
+    Files with addresses (``--dump-instr=yes``) can be read with inlined functions as functions.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._reader = _Reader()
+        for number, line in enumerate(text.split("\n"), 1):
+            try:
+                self._reader.line(line)
+            except (ValueError, IndexError, KeyError) as error:
+                raise FormatError(
+                    f"line {number}: {line[:80]!r} is not a line of Callgrind's format"
+                ) from error
+        if not self._reader.events:
+            raise FormatError("the text has no line events:, so it is not a profile in Callgrind's format")
+
+    def addresses(self) -> dict[str, set[int]]:
+        """Return the addresses of each object that have costs or calls; none without ``--dump-instr=yes``."""
+        found: defaultdict[str, set[int]] = defaultdict(set)
+        for function, address in [*self._reader.own, *((caller, at) for caller, at, _ in self._reader.calls)]:
+            if address:
+                found[function.object].add(address)
+        return dict(found)
+
+    def profile(self, inlined: Inlined | None = None) -> Profile:
+        """Return the profile. Functions of `inlined` have the costs and calls at their addresses."""
+        return _profile(self._reader, inlined or {})
 
 
 def read_processes(texts: Iterable[str]) -> Profile:
-    """Read the files of all processes and add them up. Raises `FormatError` as `read_callgrind` does.
+    """Read the files of all processes and add them up. Raises `FormatError` as `CallgrindFile` does."""
+    return joined_processes(CallgrindFile(text).profile() for text in texts)
 
-    A process without any cost, which for example only called exec, is left out.
+
+def joined_processes(profiles: Iterable[Profile]) -> Profile:
+    """Add up the profiles of processes; those without any function, which only called exec, are left out.
+
+    Raises `FormatError` if none is left.
     """
-    profiles = [read_callgrind(text) for text in texts if "\nfn=" in text]
-    if not profiles:
+    found = [each for each in profiles if each.own]
+    if not found:
         raise FormatError("no process left a profile")
-    return joined(profiles)
+    return joined(found)
 
 
 class _Reader:
@@ -77,12 +112,12 @@ class _Reader:
         self._last = [0, 0]
         self._call: tuple[float, int] | None = None
         self._jump = False
-        self._own: defaultdict[Function, list[float]] = defaultdict(list)
-        self._lines: defaultdict[Function, defaultdict[tuple[str, int], float]] = defaultdict(
+        self.own: dict[tuple[Function, int], list[float]] = {}
+        self.lines: defaultdict[tuple[Function, int], defaultdict[tuple[str, int], float]] = defaultdict(
             lambda: defaultdict(float)
         )
-        self._calls: defaultdict[tuple[Function, Function], list[Calls]] = defaultdict(list)
-        self._entry: dict[Function, int] = {}
+        self.calls: defaultdict[tuple[Function, int, Function], list[Calls]] = defaultdict(list)
+        self.entry: dict[Function, int] = {}
 
     def line(self, line: str) -> None:
         """Read one line."""
@@ -115,7 +150,7 @@ class _Reader:
             self._file = name
         elif key == "fn":
             self._function = Function(name, self._file, 0, self._object)
-            self._own[self._function]  # a function without own costs is one, too
+            self.own.setdefault((self._function, 0), [])  # a function without own costs is one, too
         elif key == "cob":
             self._callee_object = name
         elif key in ("cfi", "cfl"):
@@ -150,6 +185,7 @@ class _Reader:
 
     def _costs(self, words: list[str]) -> None:
         position = self._positions_of(words)
+        address = self._last[0] if self._positions > 1 else 0
         if self._jump:  # the line below a jump is its source; it has no cost
             self._jump = False
             return
@@ -162,62 +198,99 @@ class _Reader:
                 0,
                 self._object if self._callee_object is None else self._callee_object,
             )
-            self._calls[self._function, callee].append(Calls(count, costs))
-            self._entry.setdefault(callee, target)
+            self.calls[self._function, address, callee].append(Calls(count, costs))
+            self.entry.setdefault(callee, target)
             self._call = self._callee_file = self._callee_object = None
             return
-        own = self._own[self._function]
+        own = self.own.setdefault((self._function, address), [])
         own += [0.0] * (len(costs) - len(own))
         for index, value in enumerate(costs):
             own[index] += value
         if position > 0 and costs:
-            self._lines[self._function][self._file, position] += costs[0]
-
-    def profile(self) -> Profile:
-        """Return everything that was read, with one function for all its recursion levels."""
-        width = len(self.events)
-        outer = {each: _outermost(each) for edge in self._calls for each in edge}
-        outer |= {each: _outermost(each) for each in self._own}
-        lines: defaultdict[Function, defaultdict[tuple[str, int], float]] = defaultdict(
-            lambda: defaultdict(float)
-        )
-        for level, by_line in self._lines.items():
-            for place, cost in by_line.items():
-                lines[outer[level]][place] += cost
-        named = {each: self._placed(each, lines[each]) for each in outer.values()}
-        own: defaultdict[Function, list[Costs]] = defaultdict(list)
-        inclusive: defaultdict[Function, list[Costs]] = defaultdict(list)
-        for level, costs in self._own.items():
-            function = named[outer[level]]
-            own[function].append(tuple(costs))
-            if outer[level] == level:
-                inclusive[function].append(tuple(costs))
-        edges: defaultdict[tuple[Function, Function], list[Calls]] = defaultdict(list)
-        for (caller, callee), found in self._calls.items():
-            edge = named[outer[caller]], named[outer[callee]]
-            # A call of an inner level is part of an outer call of the same function.
-            part = outer[callee] != callee or edge[0] == edge[1]
-            edges[edge] += [Calls(each.count, ()) if part else each for each in found]
-            if outer[caller] == caller:
-                inclusive[edge[0]] += [each.costs for each in found]
-        return Profile(
-            events=self.events,
-            own={each: added(width, costs) for each, costs in own.items()},
-            inclusive={each: added(width, inclusive[each]) for each in own},
-            calls={
-                edge: Calls(sum(each.count for each in found), added(width, (each.costs for each in found)))
-                for edge, found in edges.items()
-            },
-            lines={named[each]: dict(by_line) for each, by_line in lines.items() if by_line},
-        )
-
-    def _placed(self, function: Function, lines: dict[tuple[str, int], float]) -> Function:
-        """Return a function with its first line: that of its entry, or else its smallest."""
-        line = self._entry.get(function, 0) or min(
-            (line for file, line in lines if file == function.file), default=0
-        )
-        return Function(function.name, function.file, line, function.object)
+            self.lines[self._function, address][self._file, position] += costs[0]
 
 
-def _outermost(function: Function) -> Function:
+class _Inlining:
+    """Finds the function that has the costs at an address: the innermost inlined one, or the function itself."""
+
+    def __init__(self, reader: _Reader, inlined: Inlined) -> None:
+        self._inlined = inlined
+        lines: defaultdict[Function, list[int]] = defaultdict(list)
+        for (level, address), by_line in reader.lines.items():
+            function = outermost(level)
+            if not self.chain(level, address):
+                lines[function] += [line for file, line in by_line if file == function.file]
+        self._line = {each: min(found) for each, found in lines.items() if found}
+        self._line |= {outermost(each): line for each, line in reader.entry.items() if line}
+
+    def chain(self, function: Function, address: int) -> tuple[Function, ...]:
+        return self._inlined.get((function.object, address), ())
+
+    def named(self, level: Function) -> Function:
+        """Return a function without its recursion level, with its first line: that of its entry, or its smallest."""
+        function = outermost(level)
+        return Function(function.name, function.file, self._line.get(function, 0), function.object)
+
+    def path(self, level: Function, address: int) -> tuple[Function, ...]:
+        """Return a function and what was inlined at an address, the innermost last, without direct recursion."""
+        path = [self.named(level)]
+        for each in self.chain(level, address):
+            if each not in path:
+                path.append(each)
+        return tuple(path)
+
+
+def _profile(reader: _Reader, inlined: Inlined) -> Profile:
+    width = len(reader.events)
+    found = _Inlining(reader, inlined)
+    own: defaultdict[Function, list[Costs]] = defaultdict(list)
+    inclusive: defaultdict[Function, list[Costs]] = defaultdict(list)
+    edges: defaultdict[tuple[Function, Function], list[Calls]] = defaultdict(list)
+    lines: defaultdict[Function, defaultdict[tuple[str, int], float]] = defaultdict(
+        lambda: defaultdict(float)
+    )
+
+    def pass_up(path: tuple[Function, ...], costs: Costs, *, outer: bool) -> None:
+        """Add costs at the end of a path of inlined functions to the inclusive costs along it."""
+        for caller, callee in pairwise(path):
+            edges[caller, callee].append(Calls(math.nan, costs))
+            inclusive[callee].append(costs)
+        if outer:
+            inclusive[path[0]].append(costs)
+
+    for (level, address), values in reader.own.items():
+        costs = tuple(values)
+        path = found.path(level, address)
+        own[path[-1]].append(costs)
+        pass_up(path, costs, outer=outermost(level) == level)
+        for place, cost in reader.lines.get((level, address), {}).items():
+            lines[path[-1]][place] += cost
+    for (level, address, callee), calls in reader.calls.items():
+        path = found.path(level, address)
+        edge = path[-1], found.named(callee)
+        # A call of an inner level is part of an outer call of the same function.
+        part = outermost(callee) != callee or edge[0] == edge[1]
+        edges[edge] += [Calls(each.count, ()) if part else each for each in calls]
+        costs = added(width, (each.costs for each in calls))
+        pass_up(path, costs, outer=outermost(level) == level)
+    return Profile(
+        events=reader.events,
+        own={each: added(width, costs) for each, costs in own.items()},
+        inclusive={each: added(width, inclusive[each]) for each in own},
+        calls={
+            edge: Calls(_number(calls), added(width, (each.costs for each in calls)))
+            for edge, calls in edges.items()
+        },
+        lines={each: dict(by_line) for each, by_line in lines.items() if by_line},
+    )
+
+
+def _number(calls: list[Calls]) -> float:
+    """Return the number of calls; 0, which is unknown, if some are inlined."""
+    number = sum(each.count for each in calls)
+    return 0.0 if math.isnan(number) else number
+
+
+def outermost(function: Function) -> Function:
+    """Return a function without its recursion level and its line."""
     return Function(_RECURSION.sub("", function.name) or function.name, function.file, 0, function.object)

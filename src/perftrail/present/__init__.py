@@ -6,6 +6,7 @@
 - `report`, `html_page`: the report. `site`: the static site of `publish`. `dashboard`: its pages, for `web`.
 - `gate`, `gate_output`: the answer of `compare`. `trial`, `trial_files`: the result of `measure`.
 - `backport`, `doctor`, `explain`, `export`, `revert`: what these commands print; `import` prints like `export`.
+- `why`: the functions that are responsible for a change, in words.
 - `console`: events and progress. `shared_sentences`: sentences of several outputs. `output_settings`: colours, and how
   much is printed.
 """

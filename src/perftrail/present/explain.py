@@ -14,6 +14,14 @@ from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import output
 from perftrail.present.failures import failure_words
 from perftrail.present.shared_sentences import change_words
+from perftrail.present.why import (
+    METHODS,
+    function_words,
+    input_words,
+    path_words,
+    responsible,
+    shift_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +33,8 @@ MOST_FILES = 8
 MOST_DIFFERENCES = 12
 MOST_NAMED = 6
 MOST_IN_HEADLINE = 3
+MOST_FUNCTIONS = 5
+MOST_SHIFTS = 3
 MORE_INVOCATIONS = 4
 """Factor of invocations that halves the minimum detectable change."""
 WIDEST_BAR = 20
@@ -84,7 +94,7 @@ def headline(explained: ExplainReport) -> str:
     if all(cell.equal for cell in explained.cells):
         return f"{name} and its reference have equal builds: no metric can differ"
     differing = [(cell, each) for cell in explained.cells for each in cell.differing]
-    if not differing:
+    if not differing and _first_function(explained) is None:
         unclear = [each for cell in explained.cells for each in cell.unclear]
         if not unclear:
             return f"{name} and its reference do not differ in any metric"
@@ -98,11 +108,27 @@ def headline(explained: ExplainReport) -> str:
             f"{name}: unclear, no metric is certain to differ; "
             f"could miss changes of {', '.join(names[:MOST_IN_HEADLINE])}{more}"
         )
+    if (first := _first_function(explained)) is not None:
+        return f"{name}: {first}"
     causes = [
         (cell, each) for cell, each in differing if each.name not in EFFECTS and each.method != "output"
     ]
     cell, metric = max(causes or differing, key=lambda pair: pair[1].difference.lower_bound)
     return f"{name} differs most in {_name(metric)}: {_change(metric)}{_at(cell)}"
+
+
+def _first_function(explained: ExplainReport) -> str | None:
+    """Return the function with the largest part over all points, in words."""
+    found = [
+        (abs(change["contribution"]["value"]), number, change, cell)
+        for number, cell in enumerate(explained.cells)
+        if cell.functions is not None
+        for change in responsible(cell.functions.as_json())[:1]
+    ]
+    if not found:
+        return None
+    _, _, change, cell = max(found, key=lambda each: (each[0], -each[1]))
+    return f"{function_words(change)}{_at(cell)}"
 
 
 def _print_cell(cell: CellReport) -> None:
@@ -114,6 +140,8 @@ def _print_cell(cell: CellReport) -> None:
     if cell.equal:
         console.print(Text("  equal builds: nothing differs"))
         return
+    for line in function_lines(cell):
+        console.print(Text(line))
     if cell.differing:
         console.print(_table(cell.differing[:MOST_DIFFERENCES]))
     if len(cell.differing) > MOST_DIFFERENCES:
@@ -126,6 +154,26 @@ def _print_cell(cell: CellReport) -> None:
         console.print(Text(line, style="dim" if cell.differing else ""))
     for each in cell.unavailable:
         console.print(Text(f"  {each.what} not available: {escaped(each.why, longest=200)}", style="dim"))
+
+
+def function_lines(cell: CellReport) -> Iterator[str]:
+    """Yield the functions that changed the cost, the largest part first, with call paths; then the cost shifts."""
+    if cell.functions is None:
+        return
+    functions = cell.functions.as_json()
+    found = responsible(functions)
+    for each in found[:MOST_FUNCTIONS]:
+        yield f"  {function_words(each)}"
+        if len(each["path"]) > 1:
+            yield f"    path: {path_words(each['path'])}"
+    if len(found) > MOST_FUNCTIONS:
+        yield f"  and {counted(len(found) - MOST_FUNCTIONS, 'more function')}; --json lists all"
+    for shift in functions["shifts"][:MOST_SHIFTS]:
+        yield f"  {shift_words(shift)}"
+    if sentence := input_words(functions):
+        yield f"  {sentence}"
+    if not found and not functions["shifts"]:
+        yield f"  no function changed the cost ({METHODS[functions['method']]})"
 
 
 def rest_lines(cell: CellReport) -> Iterator[str]:

@@ -313,7 +313,7 @@ def _by_calls(before: CallGraph, after: CallGraph) -> dict[FunctionKey, float]:
         caller, callee = edge
         if caller == callee:
             continue
-        rates[edge] = one, other = _edge(before, edge), _edge(after, edge)
+        rates[edge] = one, other = _edges(before, after, edge)
         additional = (other.count - one.count) * (_per_call(other, one) + _per_call(one, other)) / 2.0
         parts[caller] += additional
         parts[callee] -= additional
@@ -329,10 +329,12 @@ class _Edge:
     cost: float
 
 
-def _edge(graph: CallGraph, edge: tuple[FunctionKey, FunctionKey]) -> _Edge:
-    """Return the calls of one function by another; those of unknown number count as one."""
-    cost = graph.costs.get(edge, 0.0)
-    return _Edge(graph.calls.get(edge, 0.0) or (1.0 if cost else 0.0), cost)
+def _edges(before: CallGraph, after: CallGraph, edge: tuple[FunctionKey, FunctionKey]) -> tuple[_Edge, _Edge]:
+    """Return the calls of one function by another; numbers that one side does not know count as equal."""
+    sides = [_Edge(graph.calls.get(edge, 0.0), graph.costs.get(edge, 0.0)) for graph in (before, after)]
+    if any(each.cost and not each.count for each in sides):
+        sides = [_Edge(1.0 if each.cost or each.count else 0.0, each.cost) for each in sides]
+    return sides[0], sides[1]
 
 
 def _per_call(edge: _Edge, other: _Edge) -> float:
@@ -481,7 +483,8 @@ class FunctionChange:
 
     `contribution` is a share of the total before, with its interval. Costs have one value for each event; `own` are
     without callees, `inclusive` with them. `path` is the most expensive call path to the function. `changed` says
-    whether the machine code differs, `None` if that is unknown. `callees` are the calls that changed most.
+    whether the machine code differs, `None` if that is unknown. `inlined_before` and `inlined_after`: callers contain
+    the code of the function. `callees` are the calls that changed most.
     """
 
     function: Function
@@ -494,6 +497,8 @@ class FunctionChange:
     calls_before: float
     calls_after: float
     changed: bool | None
+    inlined_before: bool
+    inlined_after: bool
     path: tuple[Function, ...]
     callees: tuple[CalleeChange, ...]
 
@@ -565,6 +570,7 @@ def compare_profiles(
     if whole <= 0.0:
         raise ValueError("a profile without cost can't be compared")
     parts = [contributions(one, other, unchanged=unchanged) for one, other in zip(*sides, strict=True)]
+    _charge_lost_inlining([*parts, exact_parts], *graphs)
     shifts = _shifts(*graphs, renamed, whole)
     _net_shifts([*parts, exact_parts], shifts)
     builder = _Changes(means, graphs, renamed, inside, bodies if any(bodies[0].values()) else None)
@@ -677,6 +683,35 @@ def _neighbours(graph: CallGraph, key: FunctionKey) -> tuple[frozenset[FunctionK
 
 def _number(graph: CallGraph, key: FunctionKey) -> float:
     return sum(count for (_, callee), count in graph.calls.items() if callee == key)
+
+
+def _inlined(graph: CallGraph, key: FunctionKey) -> bool:
+    """Return whether callers have costs of a function without calls of it, in a counted profile."""
+    callers = [edge for edge in graph.costs if edge[1] == key and PROGRAM != edge[0] != key]
+    return any(graph.costs[edge] and not graph.calls[edge] for edge in callers) and any(graph.calls.values())
+
+
+CALL_COST = 12.0
+"""Largest cost of a call to its caller, without the callee: arguments, saved registers, the call itself."""
+
+
+def _charge_lost_inlining(
+    parts: Sequence[dict[FunctionKey, float]], before: CallGraph, after: CallGraph
+) -> None:
+    """Leave the cost of calling a function to it, if only one side inlines it in a caller."""
+    for edge in {**before.costs, **after.costs}:
+        counts = [graph.calls.get(edge, 0.0) for graph in (before, after)]
+        costs = [graph.costs.get(edge, 0.0) for graph in (before, after)]
+        if not all(costs) or all(counts) or not any(counts) or PROGRAM in edge:
+            continue
+        most = CALL_COST * max(counts)
+        for values in parts:
+            cost = values.get(edge[0], 0.0)
+            sign = 1.0 if counts[1] else -1.0
+            if cost * sign > 0.0:
+                moving = sign * min(abs(cost), most)
+                values[edge[0]] -= moving
+                values[edge[1]] = values.get(edge[1], 0.0) + moving
 
 
 def _close(one: float, other: float, factor: float) -> bool:
@@ -825,6 +860,8 @@ class _Changes:
             calls_before=_number(before, key),
             calls_after=_number(after, key),
             changed=None if bodies is None or not all(bodies) else bodies[0] != bodies[1],
+            inlined_before=_inlined(before, key),
+            inlined_after=_inlined(after, key),
             path=self._path(key),
             callees=self._callee_changes(key),
         )

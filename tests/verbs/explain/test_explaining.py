@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from perftrail.measure.function_profilers import FunctionProfiler
 from perftrail.measure.subjects import Ready
 from perftrail.model.build import Failure
 from perftrail.model.patch import FileChange
+from perftrail.model.profile import Calls, Function, Profile
 from perftrail.model.subject import Revision
 from perftrail.results.selection import Selection
 from perftrail.verbs.explain.explain import Explain, ExplainReport, Pair
-from perftrail.verbs.explain.profilers import ProfiledMetric, Profiler, read_calls, read_functions
+from perftrail.verbs.explain.profilers import ProfiledMetric, Profiler, instruction_metrics, read_calls
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.measure.fake_session import a_session, a_study, drain
 
@@ -62,7 +64,11 @@ class CannedProfiler:
 
 
 def explain(
-    tmp_path: Path, *profilers: Profiler, source: FakeSource | None = None, broken: str = ""
+    tmp_path: Path,
+    *profilers: Profiler,
+    source: FakeSource | None = None,
+    broken: str = "",
+    functions: Sequence[FunctionProfiler] = (),
 ) -> ExplainReport:
     source = source or FakeSource(2)
     session = a_session(
@@ -72,7 +78,10 @@ def explain(
         starter=FakeStarter(seconds=lambda _: 1.0),
         builder=FakeBuilder(source, broken=[broken]),
     )
-    _, explained = drain(Explain(session, PAIR, profilers=profilers, selection=Selection()).events())
+    explaining = Explain(
+        session, PAIR, profilers=profilers, selection=Selection(), function_profilers=functions
+    )
+    _, explained = drain(explaining.events())
     return explained
 
 
@@ -137,7 +146,72 @@ def test_the_table_of_strace_is_read_by_its_names() -> None:
     assert read_calls(TABLE) == {"openat": 12, "mmap": 9, "total_of_something": 1}
 
 
-def test_the_functions_of_all_processes_are_added_up() -> None:
-    one = "desc: x\ncmd: ./work\nevents: Ir\nfl=a.c\nfn=main\n1 10\n2 5\nfl=b.c\nfn=add\n7 3\nsummary: 18\n"
-    other = "events: Ir\nfl=???\nfn=add\n0 4\nsummary: 4\n"
-    assert read_functions([one, other]) == {"main": 15, "add": 7}
+class CannedFunctions:
+    """Returns the profile of a test for each revision, and counts how often it started one."""
+
+    def __init__(
+        self, costs: Mapping[str, float | Failure], *, method: str = "callgrind", pairs: int = 3
+    ) -> None:
+        self.name, self.method, self.pairs, self.slowdown = f"functions by {method}", method, pairs, 1.0
+        self._costs = costs
+        self.profiled: list[str] = []
+
+    def unsupported_reason(self) -> str:
+        return ""
+
+    def profile(self, ready: Ready, number: int) -> Profile | Failure:
+        revision = ready.cell.subject.revision.id
+        self.profiled.append(revision)
+        cost = self._costs[revision]
+        if isinstance(cost, Failure):
+            return cost
+        main, insert = Function("main", "/b/main.c", 1), Function("insert", "/b/tree.c", 9)
+        own = {main: (100.0,), insert: (cost,)} if cost else {}
+        return Profile(events=("Ir",), own=own, calls={(main, insert): Calls(5.0, (cost,))})
+
+
+def test_the_first_profiler_that_applies_compares_the_functions(tmp_path: Path) -> None:
+    python = CannedFunctions({"r0": 0.0, "r1": 0.0}, method="cprofile")
+    counted = CannedFunctions({"r0": 900.0, "r1": 1800.0})
+    sampled = CannedFunctions({}, method="perf")
+    [cell] = explain(tmp_path, functions=[python, counted, sampled]).cells
+    assert python.profiled == ["r0", "r1"]
+    assert counted.profiled == ["r0", "r1", "r1", "r0"]
+    assert sampled.profiled == []
+    found = cell.as_json()["functions"]
+    assert found is not None
+    assert (found["method"], found["pairs"]) == ("callgrind", 2)
+    [change] = [each for each in found["functions"] if each["responsible"]]
+    assert change["function"] == {"name": "insert", "file": "/b/tree.c", "line": 9}
+    assert change["contribution"]["value"] == 0.9
+    assert [each.name for each in cell.differing] == ["instructions", "instructions in insert"]
+
+
+def test_samples_replace_counts_that_fail(tmp_path: Path) -> None:
+    failing = CannedFunctions({"r0": Failure(stage="crash", message="exit code 1")})
+    sampled = CannedFunctions({"r0": 900.0, "r1": 1800.0}, method="perf")
+    [cell] = explain(tmp_path, functions=[failing, sampled]).cells
+    assert cell.functions is not None
+    assert cell.functions.profiles.method == "perf"
+    assert [(each.what, each.why) for each in cell.unavailable] == [
+        ("functions by callgrind", "crash: exit code 1")
+    ]
+
+
+def test_a_python_program_is_compared_by_its_functions_and_counted(tmp_path: Path) -> None:
+    python = CannedFunctions({"r0": 9.0, "r1": 18.0}, method="cprofile", pairs=1)
+    counted = CannedFunctions({"r0": 900.0, "r1": 1800.0})
+    [cell] = explain(tmp_path, functions=[python, counted]).cells
+    assert cell.functions is not None
+    assert cell.functions.profiles.method == "cprofile"
+    assert "instructions" in [each.name for each in cell.differing]
+
+
+def test_metrics_of_a_profile_are_those_of_the_program_and_of_each_function() -> None:
+    own = {Function("f.constprop.0"): (10.0, 2.0, 1.0), Function("f"): (5.0,)}
+    metrics = instruction_metrics(Profile(events=("Ir", "D1mr", "D1mw"), own=own))
+    assert {name: each.value for name, each in metrics.items()} == {
+        "instructions": 15.0,
+        "cache misses": 3.0,
+        "instructions in f": 15.0,
+    }

@@ -52,18 +52,20 @@ def command(
     options: SessionOptions,
     as_json: bool,
 ) -> None:
-    """Show what differs between revision CULPRIT and the one before it, the largest difference first.
+    """Show why revision CULPRIT is faster or slower than the one before it: the responsible functions first.
 
     perftrail starts both alternately at every point: without a profiler, with counters of pthread locks and of heap
-    allocations, under strace for system calls, and under Valgrind for the instructions of each function. It names
-    missing tools. It reports differences that noise does not explain, and the number of changed lines in each file.
+    allocations, under strace for system calls, and with a profiler of functions: Callgrind for compiled programs,
+    cProfile for Python, perf for the others. It names the functions whose change explains the difference, with call
+    path, and costs that only moved to another function. It reports differences that noise does not explain, and the
+    number of changed lines in each file. It names missing tools.
 
     Exits with 1 if no measurement is possible.
     """
     from perftrail.present.explain import print_explained
     from perftrail.results.selection import select
     from perftrail.verbs.explain.explain import Explain, find_pair
-    from perftrail.verbs.explain.profilers import all_profilers
+    from perftrail.verbs.explain.profilers import all_profilers, function_profilers
 
     loaded = options.with_suites(options.apply_to(sources.load(study)), revisions_named(culprit, against))
     selection = select(loaded, only)
@@ -71,7 +73,10 @@ def command(
     def work(session: Session) -> Generator[Event, None, ExplainReport]:
         pair = find_pair(session, culprit=culprit, against=against, store=options.store)
         profilers = all_profilers(loaded, session.runner.invoker, invocations=invocations)
-        return Explain(session, pair, profilers=profilers, selection=selection).events()
+        functions = function_profilers(session.runner.invoker, invocations=invocations)
+        return Explain(
+            session, pair, profilers=profilers, function_profilers=functions, selection=selection
+        ).events()
 
     explained = options.run(loaded, work)
     if as_json:

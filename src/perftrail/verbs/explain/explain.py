@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import UsageError
 from perftrail.measure.events import Stepped
+from perftrail.measure.function_profilers import profile_pairs, program_functions, roots
 from perftrail.model.benchmark import Value
 from perftrail.model.build import Failure, Stage
 from perftrail.model.patch import FileChangeJson
@@ -17,19 +18,24 @@ from perftrail.model.wording import counted, duration, quoted
 from perftrail.opening import results_directory
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git.patch import GitPatches
+from perftrail.stats.profile_comparison import compare_profiles
 from perftrail.stats.ratios import Answer, difference
 from perftrail.verbs.backport.patch import find_revision
+from perftrail.verbs.explain.functions import FunctionsJson, functions_json
+from perftrail.verbs.explain.profilers import instruction_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from perftrail.measure.events import Event
+    from perftrail.measure.function_profilers import FunctionProfiler, FunctionProfiles
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
     from perftrail.model.patch import FileChange
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Revision
     from perftrail.results.selection import Selection
+    from perftrail.stats.profile_comparison import ProfileComparison
     from perftrail.stats.ratios import Difference
     from perftrail.verbs.explain.profilers import ProfiledMetric, Profiler
 
@@ -86,6 +92,7 @@ class ExplainedPointJson(TypedDict):
     variant: str
     point: dict[str, Value]
     equal: Annotated[bool, "whether both builds are equal"]
+    functions: Annotated[FunctionsJson | None, "null: no profiler of functions could run"]
     metrics: list[ExplainedMetricJson]
     unavailable: list[UnavailableJson]
 
@@ -111,11 +118,37 @@ class ExplainReportJson(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedFunctions:
+    """The profiles of both revisions, and their comparison. `roots` are the directories of the builds."""
+
+    profiles: FunctionProfiles
+    comparison: ProfileComparison
+    roots: tuple[str, ...]
+
+    def shown_file(self, file: str) -> str:
+        """Return the path of a source file in its tree, without the directory of the build."""
+        for root in self.roots:
+            if file.startswith(root):
+                return file.removeprefix(root)
+        return file
+
+    def as_json(self) -> FunctionsJson:
+        """Return the comparison as `explain --json` prints it."""
+        return functions_json(
+            self.comparison,
+            method=self.profiles.method,
+            pairs=len(self.profiles.before),
+            shown_file=self.shown_file,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CellReport:
     """The result at one point, the largest difference first. `equal`: both revisions have the same build."""
 
     cell: Cell
     equal: bool
+    functions: ComparedFunctions | None = None
     metrics: tuple[MetricDifference, ...] = ()
     unavailable: tuple[Unavailable, ...] = ()
 
@@ -141,6 +174,7 @@ class CellReport:
             "variant": self.cell.subject.variant,
             "point": dict(self.cell.point.values),
             "equal": self.equal,
+            "functions": None if self.functions is None else self.functions.as_json(),
             "metrics": [
                 {
                     "name": each.name,
@@ -199,11 +233,6 @@ class ExplainReport:
 LONGEST_INVOCATION_SECONDS = 180.0
 """A profiler is skipped if one invocation would take longer; the study may have a smaller point."""
 
-NO_SAMPLES = Unavailable(
-    what="sampled stacks",
-    why="perftrail counts the instructions of each function instead, because counts have no noise",
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
@@ -218,15 +247,23 @@ class Explain:
     """Profiles both revisions at every wanted point. Builds are reused; profiles are not."""
 
     def __init__(
-        self, session: Session, pair: Pair, *, profilers: Sequence[Profiler], selection: Selection
+        self,
+        session: Session,
+        pair: Pair,
+        *,
+        profilers: Sequence[Profiler],
+        selection: Selection,
+        function_profilers: Sequence[FunctionProfiler] = (),
     ) -> None:
         self._session = session
         self._pair = pair
         self._selection = selection
+        everything: tuple[Profiler | FunctionProfiler, ...] = (*profilers, *function_profilers)
         self._unavailable = [
-            Unavailable(what=each.name, why=why) for each in profilers if (why := each.unsupported_reason())
+            Unavailable(what=each.name, why=why) for each in everything if (why := each.unsupported_reason())
         ]
         missing = {each.what for each in self._unavailable}
+        self._function_profilers = tuple(each for each in function_profilers if each.name not in missing)
         self._profilers = tuple(each for each in profilers if each.name not in missing)
         self._failures: dict[str, Failure] = {}
         self._steps = 0
@@ -246,7 +283,7 @@ class Explain:
             changes=self._pair.changes,
             cells=tuple(reports),
             failures=tuple(self._failures.items()),
-            unavailable=(*self._unavailable, NO_SAMPLES),
+            unavailable=tuple(self._unavailable),
         )
 
     def _build(
@@ -271,17 +308,10 @@ class Explain:
         unavailable: list[Unavailable] = []
         seconds = 0.0
         for profiler in self._profilers:
-            if seconds * profiler.slowdown > LONGEST_INVOCATION_SECONDS:
-                longest = duration(seconds * profiler.slowdown)
-                why = f"one invocation would take about {longest}; choose a smaller point with --only"
-                unavailable.append(Unavailable(what=profiler.name, why=why))
+            if (too_slow := _too_slow(profiler, seconds)) is not None:
+                unavailable.append(too_slow)
                 continue
-            self._steps += 1
-            yield Stepped(
-                number=self._steps,
-                words=f"{after.cell.benchmark} {after.cell.point}".rstrip()
-                + f": {profiler.name}, {counted(profiler.invocations, 'invocation')} of each revision",
-            )
+            yield self._step(after.cell, profiler.name, profiler.invocations)
             profiles = _profile_both(profiler, before, after)
             if isinstance(profiles, Failure):
                 why = f"{profiles.stage}: {profiles.message}"
@@ -289,12 +319,75 @@ class Explain:
                 continue
             found += _by_name(profiles)
             seconds = seconds or _longest(found)
+        functions = yield from self._compare_functions(before, after, seconds, found, unavailable)
         return CellReport(
             cell=after.cell,
             equal=False,
+            functions=functions,
             metrics=tuple(sorted(_compared(found), key=lambda each: -each.difference.lower_bound)),
             unavailable=tuple(unavailable),
         )
+
+    def _step(self, cell: Cell, name: str, invocations: int) -> Stepped:
+        self._steps += 1
+        return Stepped(
+            number=self._steps,
+            words=f"{cell.benchmark} {cell.point}".rstrip()
+            + f": {name}, {counted(invocations, 'invocation')} of each revision",
+        )
+
+    def _compare_functions(
+        self,
+        before: Ready,
+        after: Ready,
+        seconds: float,
+        found: list[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]],
+        unavailable: list[Unavailable],
+    ) -> Generator[Event, None, ComparedFunctions | None]:
+        """Compare the functions with the first profiler that applies; add metrics of Callgrind to `found`.
+
+        Callgrind also runs for programs that another profiler compared, because of its metrics.
+        """
+        compared: ComparedFunctions | None = None
+        for profiler in self._function_profilers:
+            if compared is not None and profiler.method != "callgrind":
+                continue
+            if (too_slow := _too_slow(profiler, seconds)) is not None:
+                unavailable.append(too_slow)
+                continue
+            yield self._step(after.cell, profiler.name, profiler.pairs)
+            profiles = profile_pairs(profiler, before, after)
+            if isinstance(profiles, Failure):
+                unavailable.append(
+                    Unavailable(what=profiler.name, why=f"{profiles.stage}: {profiles.message}")
+                )
+                continue
+            if not profiles.before:
+                continue  # another kind of program
+            if profiler.method == "callgrind":
+                found += _by_name(
+                    _Profiles(
+                        before=tuple(map(instruction_metrics, profiles.before)),
+                        after=tuple(map(instruction_metrics, profiles.after)),
+                    )
+                )
+            if compared is None:
+                comparison = compare_profiles(
+                    profiles.before, profiles.after, program_functions(before, after)
+                )
+                compared = ComparedFunctions(
+                    profiles=profiles, comparison=comparison, roots=(*roots(before), *roots(after))
+                )
+        return compared
+
+
+def _too_slow(profiler: Profiler | FunctionProfiler, seconds: float) -> Unavailable | None:
+    """Return why a profiler is skipped if one plain invocation takes that many seconds."""
+    if seconds * profiler.slowdown <= LONGEST_INVOCATION_SECONDS:
+        return None
+    longest = duration(seconds * profiler.slowdown)
+    why = f"one invocation would take about {longest}; choose a smaller point with --only"
+    return Unavailable(what=profiler.name, why=why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

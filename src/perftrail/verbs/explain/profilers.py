@@ -1,9 +1,8 @@
-"""Profilers of a program: plain invocations, locks, allocations, system calls, instructions.
+"""Profilers of a program's metrics: plain invocations, locks, allocations, system calls, instructions.
 
 Each profiler starts the program separately, because profiling slows it down. Times come from plain
-invocations only.
-
-`read_functions` reads the files of Valgrind's cachegrind, and `read_calls` the table of ``strace -c``.
+invocations only. The profilers of functions are those of `measure.function_profilers`.
+`read_calls` reads the table of ``strace -c``.
 """
 
 from __future__ import annotations
@@ -17,41 +16,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from perftrail.errors import LauncherError
-from perftrail.measure.invocation import DETERMINISTIC, allocation_metrics, lock_metrics
+from perftrail.measure.function_profilers import CallgrindProfiler, PerfProfiler, PythonProfiler, under
+from perftrail.measure.invocation import allocation_metrics, lock_metrics
 from perftrail.model.build import Failure
 from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.process import Command, Exited
+from perftrail.model.profile import base_name
 from perftrail.process.launcher import launcher_path
 from perftrail.process.preloaded import ALLOCATIONS, LOCKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
+    from perftrail.measure.function_profilers import FunctionProfiler
     from perftrail.measure.invocation import Invoker
     from perftrail.measure.subjects import Ready
+    from perftrail.model.profile import Profile
     from perftrail.model.study import Study
-
-
-UNKNOWN = "???"
-"""Cachegrind's name for functions without a symbol."""
-
-
-def read_functions(texts: Iterable[str]) -> dict[str, int]:
-    r"""Return the instructions of each function, without symbol versions, over the files of all processes.
-
-    >>> read_functions(["events: Ir\nfl=a.c\nfn=main\n3 10\n4 5\nfn=add\n9 2\nsummary: 17\n"])
-    {'main': 15, 'add': 2}
-    """
-    counts: Counter[str] = Counter()
-    for text in texts:
-        function = UNKNOWN
-        for line in text.splitlines():
-            if line.startswith("fn="):
-                function = line.removeprefix("fn=").partition("@@")[0]
-            elif line[:1].isdigit():
-                _, _, count = line.partition(" ")
-                counts[function] += int(count.split()[0]) if count.split()[:1] else 0
-    return dict(counts)
 
 
 _ROW = re.compile(
@@ -75,6 +56,9 @@ FLOORS: Mapping[str, float] = {"": 5.0, "s": 1e-4, "B": 65536.0}
 SHARE_OF_CALLS = 0.01
 SHARE_OF_INSTRUCTIONS = 0.5
 """The same constant for one function or system call, as a share of the total."""
+
+SHARE_OF_MISSES = 0.002
+"""The same constant for cache and branch misses, as a share of the instructions."""
 
 TIMES_SLOWER = 60.0
 """Typical worst slowdown of a program under Valgrind or strace."""
@@ -264,7 +248,9 @@ class CallsProfiler:
         with tempfile.TemporaryDirectory(prefix="perftrail-strace-") as scratch:
             summary = Path(scratch) / "calls"
             words = (self._program, "-f", "-qq", "-c", "-o", str(summary), "--")
-            observed = self._invoker.observe(ready, f"calls-{number}", lambda command: _under(words, command))
+            observed = self._invoker.observe(
+                ready, f"calls-{number}", lambda command: under(words, command, slowdown=TIMES_SLOWER)
+            )
             if isinstance(observed.result, Failure):
                 return observed.result
             calls = read_calls(summary.read_text(errors="replace"))
@@ -275,76 +261,64 @@ class CallsProfiler:
         }
 
 
-class InstructionsProfiler:
-    """An invocation under Valgrind, which counts instructions in each function, the same each time."""
+EVENTS: Mapping[str, tuple[str, ...]] = {
+    "instructions": ("Ir",),
+    "cache misses": ("D1mr", "D1mw"),
+    "last-level cache misses": ("DLmr", "DLmw"),
+    "branch misses": ("Bcm", "Bim"),
+}
+"""Metrics of the whole program from Callgrind's events; misses are simulated."""
 
-    name = "instructions"
-    slowdown = TIMES_SLOWER
 
-    def __init__(self, invoker: Invoker, *, invocations: int) -> None:
-        self.invocations = invocations
-        self._invoker = invoker
-        self._program = shutil.which("valgrind")
-
-    def unsupported_reason(self) -> str:
-        """Return a reason if Valgrind is missing."""
-        return "" if self._program else "Valgrind is not installed; install the package valgrind"
-
-    def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
-        """Start once under Valgrind, with a fixed environment and address layout, so that counts repeat exactly."""
-        assert self._program is not None
-        with tempfile.TemporaryDirectory(prefix="perftrail-cachegrind-") as scratch:
-            words = (
-                self._program, "--tool=cachegrind", "--cache-sim=no", "--trace-children=yes",
-                f"--cachegrind-out-file={scratch}/%p", f"--log-file={scratch}/log.%p", "--",
-            )  # fmt: skip
-            observed = self._invoker.observe(
-                ready,
-                f"instructions-{number}",
-                lambda command: replace(
-                    _under(words, command), environment={**DETERMINISTIC, **command.environment}, aslr=False
-                ),
+def instruction_metrics(profile: Profile) -> dict[str, ProfiledMetric]:
+    """Return the metrics of a profile from Callgrind: instructions and misses, and instructions of each function."""
+    total = dict(zip(profile.events, profile.total, strict=True))
+    floor = max(FLOORS[""], SHARE_OF_INSTRUCTIONS * total.get("Ir", 0.0))
+    counts: Counter[str] = Counter()
+    for function, costs in profile.own.items():
+        counts[base_name(function.name)] += int(costs[0]) if costs else 0
+    misses = SHARE_OF_MISSES * total.get("Ir", 0.0)
+    return {
+        **{
+            name: ProfiledMetric(
+                value=sum(total.get(event, 0.0) for event in events),
+                unit="",
+                method="valgrind",
+                floor=FLOORS[""] if name == "instructions" else max(FLOORS[""], misses),
             )
-            if isinstance(observed.result, Failure):
-                return observed.result
-            texts = [file.read_text(errors="replace") for file in sorted(Path(scratch).glob("[0-9]*"))]
-        functions = read_functions(texts)
-        total = float(sum(functions.values()))
-        if total <= 0.0:
-            return Failure(stage="metric", message="Valgrind counted no instructions")
-        floor = max(FLOORS[""], SHARE_OF_INSTRUCTIONS * total)
-        by_function = {
+            for name, events in EVENTS.items()
+            if total.keys() & set(events)
+        },
+        **{
             f"instructions in {name}": ProfiledMetric(
                 value=float(count), unit="", method="valgrind", floor=floor
             )
-            for name, count in functions.items()
-        }
-        return {
-            "instructions": ProfiledMetric(value=total, unit="", method="valgrind", floor=FLOORS[""]),
-            **by_function,
-        }
+            for name, count in counts.items()
+        },
+    }
 
 
 def all_profilers(study: Study, invoker: Invoker, *, invocations: int) -> tuple[Profiler, ...]:
-    """Return all profilers, the plain one first, with this number of `invocations`; the others have at most three."""
+    """Return all profilers of metrics, the plain one first, with this number of `invocations`.
+
+    The others have at most three.
+    """
     few = min(3, invocations)
     return (
         PlainProfiler(study, invoker, invocations=invocations),
         LocksProfiler(invoker, invocations=few),
         AllocationsProfiler(invoker, invocations=few),
         CallsProfiler(invoker, invocations=few),
-        InstructionsProfiler(invoker, invocations=few),
     )
 
 
-def _under(words: tuple[str, ...], command: Command) -> Command:
-    """Return a command that runs under another program, with a longer timeout."""
-    seconds = command.timeout_seconds
-    return replace(
-        command,
-        arguments=(*words, *command.arguments),
-        timeout_seconds=None if seconds is None else seconds * TIMES_SLOWER,
-        memory_limit_bytes=None,
-        lock_counter="off",
-        allocation_counter="off",
+def function_profilers(invoker: Invoker, *, invocations: int) -> tuple[FunctionProfiler, ...]:
+    """Return the profilers of functions in the order in which they are tried: the first that applies is used.
+
+    `invocations` is the number of pairs where times or samples vary; counts need at most three.
+    """
+    return (
+        PythonProfiler(invoker, pairs=invocations),
+        CallgrindProfiler(invoker, pairs=min(3, invocations)),
+        PerfProfiler(invoker, pairs=invocations),
     )

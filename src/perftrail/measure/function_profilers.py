@@ -1,0 +1,321 @@
+"""Profilers of functions: Callgrind for compiled programs, cProfile for Python, perf for what neither can profile.
+
+`CallgrindProfiler` counts instructions, simulated cache and branch misses, atomic operations and system calls of each
+function and call; the counts have no noise. It counts inlined functions as functions if the program has debug
+information. `PythonProfiler` counts calls and measures seconds. `PerfProfiler` samples stacks, for example of Go.
+
+Each profiler starts the program separately. `ProfiledFunctions.of` of a build is a `model.profile.Profile`, and
+`stats.profile_comparison` compares those of two builds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from perftrail.errors import FormatError
+from perftrail.formats.callgrind import CallgrindFile, joined_processes
+from perftrail.formats.perf_script import read_perf_script
+from perftrail.measure.invocation import DETERMINISTIC
+from perftrail.model.build import Failure
+from perftrail.model.process import Command, Exited
+from perftrail.model.profile import Calls, Function, Profile, joined
+from perftrail.process.object_code import ObjectCode
+from perftrail.stats.profile_comparison import in_program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from perftrail.measure.invocation import Invoker
+    from perftrail.measure.subjects import Ready
+
+CALLGRIND_SLOWDOWN = 100.0
+"""Typical worst slowdown of a program under Callgrind with its simulations."""
+
+PYTHON_SLOWDOWN = 4.0
+
+_CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64")
+"""The simulated caches: those of a common processor rather than this one, so that counts repeat."""
+
+LARGEST_PROFILE_BYTES = 1 << 29
+"""Largest file of one process that is read."""
+
+
+class FunctionProfiler(Protocol):
+    """One profiler of functions."""
+
+    name: str
+    method: str
+    slowdown: float
+    pairs: int
+
+    def unsupported_reason(self) -> str:
+        """Return the reason why this machine does not support it, with a remedy; empty if it does."""
+        ...
+
+    def profile(self, ready: Ready, number: int) -> Profile | Failure:
+        """Start the program once and return its profile; one without functions if it is another kind of program."""
+        ...
+
+
+def roots(ready: Ready) -> tuple[str, ...]:
+    """Return the directories of a build: what is below them belongs to the program."""
+    return tuple(f"{each}/" for each in (ready.prepared.built.directory, ready.prepared.out) if each)
+
+
+def program_functions(*ready: Ready) -> Callable[[Function], bool]:
+    """Return whether a function belongs to one of these programs rather than to a library."""
+    places = tuple(place for each in ready for place in roots(each))
+    return lambda function: in_program(function, places)
+
+
+class CallgrindProfiler:
+    """An invocation under Callgrind, with a fixed environment and address layout, so that counts repeat exactly."""
+
+    name = "instructions"
+    method = "callgrind"
+    slowdown = CALLGRIND_SLOWDOWN
+
+    def __init__(self, invoker: Invoker, *, pairs: int) -> None:
+        self.pairs = pairs
+        self._invoker = invoker
+        self._code = ObjectCode(invoker.starter)
+        self._program = shutil.which("valgrind")
+
+    def unsupported_reason(self) -> str:
+        """Return a reason if Valgrind is missing."""
+        return "" if self._program else "Valgrind is not installed; install the package valgrind"
+
+    def profile(self, ready: Ready, number: int) -> Profile | Failure:
+        """Start once under Callgrind."""
+        assert self._program is not None
+        with tempfile.TemporaryDirectory(prefix="perftrail-callgrind-") as scratch:
+            words = (
+                self._program, "--tool=callgrind", "--cache-sim=yes", "--branch-sim=yes", "--collect-bus=yes",
+                "--collect-systime=yes", "--dump-instr=yes", *_CACHES, "--trace-children=yes",
+                f"--callgrind-out-file={scratch}/%p", f"--log-file={scratch}/log.%p", "--",
+            )  # fmt: skip
+            observed = self._invoker.observe(
+                ready,
+                f"callgrind-{number}",
+                lambda command: replace(
+                    under(words, command, slowdown=self.slowdown),
+                    environment={**DETERMINISTIC, **command.environment},
+                    aslr=False,
+                ),
+            )
+            if isinstance(observed.result, Failure):
+                return observed.result
+            try:
+                files = [CallgrindFile(text) for text in _texts(Path(scratch), "[0-9]*")]
+                return self._read(files, program_functions(ready))
+            except FormatError as error:
+                return Failure(stage="metric", message=f"Valgrind's profile cannot be read: {error}")
+
+    def _read(self, files: Sequence[CallgrindFile], inside: Callable[[Function], bool]) -> Profile:
+        profiles = []
+        for file in files:
+            inlined = {
+                (object, address): functions
+                for object, addresses in file.addresses().items()
+                if inside(Function("", object=object))
+                for address, functions in self._code.inlined(object, addresses).items()
+            }
+            profiles.append(file.profile(inlined))
+        profile = joined_processes(profiles)
+        return profile.with_bodies(self._code.bodies(each for each in profile.own if inside(each)))
+
+
+class PythonProfiler:
+    """An invocation of a Python program with cProfile, in its main thread; none of other programs."""
+
+    name = "Python functions"
+    method = "cprofile"
+    slowdown = PYTHON_SLOWDOWN
+
+    def __init__(self, invoker: Invoker, *, pairs: int) -> None:
+        self.pairs = pairs
+        self._invoker = invoker
+
+    def unsupported_reason(self) -> str:
+        """Return an empty reason, because it needs only the program's Python."""
+        return ""
+
+    def profile(self, ready: Ready, number: int) -> Profile | Failure:
+        """Start once; the profile of a program that is not Python has no functions."""
+        module = Path(__file__).with_name("python_profiler")
+        with tempfile.TemporaryDirectory(prefix="perftrail-python-") as scratch:
+
+            def profiled(command: Command) -> Command:
+                paths = [str(module), *filter(None, [command.environment.get("PYTHONPATH", "")])]
+                environment = {
+                    **DETERMINISTIC,
+                    **command.environment,
+                    "PYTHONPATH": os.pathsep.join(paths),
+                    "PERFTRAIL_PYTHON_PROFILES": scratch,
+                }
+                return replace(under((), command, slowdown=self.slowdown), environment=environment)
+
+            observed = self._invoker.observe(ready, f"python-{number}", profiled)
+            if isinstance(observed.result, Failure):
+                return observed.result
+            try:
+                found = [read_python_profile(text) for text in _texts(Path(scratch), "*.json")]
+            except (ValueError, TypeError, IndexError, KeyError) as error:
+                return Failure(stage="metric", message=f"the profile of Python cannot be read: {error}")
+        return joined(found) if found else Profile(events=("seconds",), own={})
+
+
+def read_python_profile(text: str) -> Profile:
+    """Read the profile of one process from `python_profiler`. Raises `ValueError` or its kin for another text."""
+    document = json.loads(text)
+    functions = [Function(str(name), str(file), int(line)) for name, file, line, _ in document["functions"]]
+    own: dict[Function, tuple[float, ...]] = {}
+    inclusive: dict[Function, tuple[float, ...]] = {}
+    for number, _, seconds, whole in document["own"]:
+        function = functions[number]
+        own[function] = (own.get(function, (0.0,))[0] + float(seconds),)
+        inclusive[function] = (inclusive.get(function, (0.0,))[0] + float(whole),)
+    calls: dict[tuple[Function, Function], Calls] = {}
+    for caller, callee, count, seconds in document["calls"]:
+        edge = functions[caller], functions[callee]
+        known = calls.get(edge, Calls(0.0, (0.0,)))
+        calls[edge] = Calls(known.count + float(count), (known.costs[0] + float(seconds),))
+    bodies = {
+        function: str(body)
+        for function, (_, _, _, body) in zip(functions, document["functions"], strict=True)
+        if body
+    }
+    return Profile(events=("seconds",), own=own, inclusive=inclusive, calls=calls, bodies=bodies)
+
+
+class PerfProfiler:
+    """An invocation under perf, which samples stacks of all threads and processes by frame pointers."""
+
+    name = "sampled stacks"
+    method = "perf"
+    slowdown = 2.0
+
+    def __init__(self, invoker: Invoker, *, pairs: int) -> None:
+        self.pairs = pairs
+        self._invoker = invoker
+        self._code = ObjectCode(invoker.starter)
+        self._program = shutil.which("perf")
+
+    def unsupported_reason(self) -> str:
+        """Return a reason if perf is missing, or may not sample here."""
+        if self._program is None:
+            return "perf is not installed; install the package linux-perf or linux-tools"
+        with tempfile.TemporaryDirectory(prefix="perftrail-perf-") as scratch:
+            trial = Command(
+                arguments=(*self._record(scratch), "/bin/true"),
+                environment={},
+                directory="/",
+                tree_memory="off",
+            )
+            if self._invoker.starter.run(trial).ended != Exited(code=0):
+                return (
+                    "perf cannot sample here; it needs the capability PERFMON, or perf_event_paranoid below 2"
+                )
+        return ""
+
+    def _record(self, scratch: str) -> tuple[str, ...]:
+        assert self._program is not None
+        return (
+            self._program, "record", "-q", "-e", "cpu-clock:u", "-F", "2000", "--call-graph", "fp", "-o",
+            f"{scratch}/data", "--",
+        )  # fmt: skip
+
+    def profile(self, ready: Ready, number: int) -> Profile | Failure:
+        """Start once under perf."""
+        assert self._program is not None
+        with tempfile.TemporaryDirectory(prefix="perftrail-perf-") as scratch:
+            observed = self._invoker.observe(
+                ready,
+                f"perf-{number}",
+                lambda command: under(self._record(scratch), command, slowdown=self.slowdown),
+            )
+            if isinstance(observed.result, Failure):
+                return observed.result
+            output = Path(scratch) / "script"
+            script = Command(
+                arguments=(
+                    self._program, "script", "-i", f"{scratch}/data", "--no-inline", "-F", "comm,pid,tid,ip,sym,dso",
+                ),
+                environment={"LC_ALL": "C", "HOME": scratch},
+                directory=scratch,
+                stdout=str(output),
+                output_cap_bytes=LARGEST_PROFILE_BYTES,
+                timeout_seconds=120.0,
+                tree_memory="off",
+            )  # fmt: skip
+            if self._invoker.starter.run(script).ended != Exited(code=0) or not output.is_file():
+                return Failure(stage="metric", message="perf script cannot read the samples")
+            profile = read_perf_script(output.read_text(errors="replace"))
+        if not profile.own:
+            return Failure(stage="metric", message="perf took no samples; the program may be too short")
+        inside = program_functions(ready)
+        return profile.with_bodies(self._code.bodies(each for each in profile.own if inside(each)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionProfiles:
+    """The profiles of several invocations of two builds in ABBA order, and the profiler's method."""
+
+    method: str
+    before: tuple[Profile, ...]
+    after: tuple[Profile, ...]
+
+
+def profile_pairs(profiler: FunctionProfiler, before: Ready, after: Ready) -> FunctionProfiles | Failure:
+    """Profile both builds in interleaved pairs; stop after the first pair of another kind of program.
+
+    Counts of Callgrind that repeat exactly need no more than two pairs.
+    """
+    found: tuple[list[Profile], list[Profile]] = ([], [])
+    for number in range(profiler.pairs):
+        for side in (0, 1) if number % 2 == 0 else (1, 0):
+            profile = profiler.profile((before, after)[side], number)
+            if isinstance(profile, Failure):
+                return profile
+            found[side].append(profile)
+        if not all(side[-1].own for side in found):
+            return FunctionProfiles(method=profiler.method, before=(), after=())
+        if profiler.method == "callgrind" and number and all(_repeated(side) for side in found):
+            break
+    return FunctionProfiles(method=profiler.method, before=tuple(found[0]), after=tuple(found[1]))
+
+
+def _repeated(profiles: Sequence[Profile]) -> bool:
+    """Return whether the last two profiles have equal instructions."""
+    first, second = (each.total[0] for each in profiles[-2:])
+    return first == second
+
+
+def under(words: tuple[str, ...], command: Command, *, slowdown: float) -> Command:
+    """Return a command that runs under another program, with a longer timeout and without limits."""
+    seconds = command.timeout_seconds
+    return replace(
+        command,
+        arguments=(*words, *command.arguments),
+        timeout_seconds=None if seconds is None else seconds * slowdown,
+        memory_limit_bytes=None,
+        lock_counter="off",
+        allocation_counter="off",
+    )
+
+
+def _texts(directory: Path, pattern: str) -> list[str]:
+    """Return the texts of files that processes left; a program may have changed them."""
+    texts = []
+    for file in sorted(directory.glob(pattern)):
+        with suppress(OSError):
+            if file.is_file() and not file.is_symlink() and file.stat().st_size <= LARGEST_PROFILE_BYTES:
+                texts.append(file.read_text(errors="replace"))
+    return texts
