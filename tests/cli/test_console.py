@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.measure.events import BuildFinished, BuildStarted, HistoryRead, Progress, Stepped
+from perftrail.measure.events import (
+    BuildFinished,
+    BuildStarted,
+    HistoryRead,
+    Progress,
+    Stepped,
+    SuiteListed,
+)
 from perftrail.model.build import Failure
 from perftrail.model.subject import Revision, Subject
 from perftrail.opening import EngineMachines
@@ -58,6 +65,23 @@ def test_similar_lines_are_counted_after_the_first_few(capsys: pytest.CaptureFix
         "r3 does not build, as in an earlier run: the same reason (log: 3.log)",
         "r4 does not build, as in an earlier run: the same reason (log: 4.log)",
         "and 4 more failed builds of earlier runs",
+    ]
+
+
+def test_files_of_a_suite_that_cannot_be_listed_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    def listing() -> Generator[Event, None, None]:
+        unlisted = tuple(f"test_{number}.py: no module" for number in range(5))
+        subject = Subject(revision=Revision(id="r0"), variant="plain")
+        yield SuiteListed(subject=subject, suite="bench", result=7, unlisted=unlisted)
+
+    with Watcher() as watcher:
+        watcher.follow(listing())
+    assert capsys.readouterr().err.splitlines() == [
+        "suite bench of r0: 7 benchmarks",
+        "suite bench of r0 lacks the benchmarks of test_0.py: no module",
+        "suite bench of r0 lacks the benchmarks of test_1.py: no module",
+        "suite bench of r0 lacks the benchmarks of test_2.py: no module",
+        "suite bench of r0 lacks those of 2 further files",
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from perftrail.suites import runners
-from perftrail.suites.python import _VERSION
+from perftrail.model.suite import Suite
+from perftrail.suites import runners, unlisted
+from perftrail.suites.python import _VERSION, read_listing
 
 PROGRAM = Path(runners.__path__[0]) / "python_suite.py"
 
@@ -212,3 +214,15 @@ def test_statements_of_timeraw_run_in_processes(tmp_path: Path) -> None:
     values = suite.values(listed["request"])
     assert len(values) == 5
     assert all(0 < each < 1 for each in values)
+
+
+def test_a_file_that_pytest_cannot_collect_is_named_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "test_good.py").write_text("def test_good(benchmark):\n    benchmark(sum, [1])\n")
+    (tmp_path / "test_bad.py").write_text("import no_such_module\n")
+    command = [sys.executable, str(PROGRAM), str(_VERSION), "pytest-benchmark", "list", "0.01", "."]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    suite = Suite(kind="pytest-benchmark")
+    assert [each.name for each in read_listing(done.stdout, suite)] == ["test_good.py::test_good"]
+    reason = "ModuleNotFoundError: No module named 'no_such_module'"
+    assert unlisted(suite, done.stdout) == (f"test_bad.py: {reason}",)

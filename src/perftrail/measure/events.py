@@ -187,11 +187,15 @@ class WentFurtherBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteListed:
-    """A suite of a subject was listed: its number of benchmarks, or why it could not be listed."""
+    """A suite of a subject was listed: its number of benchmarks, or why it could not be listed.
+
+    `unlisted` are files whose benchmarks the suite could not name, each with the reason.
+    """
 
     subject: Subject
     suite: str
     result: int | Failure
+    unlisted: tuple[str, ...] = ()
 
 
 Event = (

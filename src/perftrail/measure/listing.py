@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ from perftrail.model.build import Failure, content_key
 from perftrail.model.plan import Cell
 from perftrail.model.store_records import ListingRecord
 from perftrail.model.subject import Subject
-from perftrail.model.suite import SuiteItem, with_iterations_of
-from perftrail.suites import items_of, listed_items, tool
+from perftrail.model.suite import with_iterations_of
+from perftrail.suites import items_of, listed_items, tool, unlisted, unlisted_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from perftrail.measure.subjects import Ready
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
+    from perftrail.model.suite import SuiteItem
 
 LISTING_SECONDS = 1800.0
 """Time limit of a listing: some suites run each benchmark for a moment."""
@@ -71,24 +72,34 @@ def _list(session: Session, cell: Cell) -> Generator[Event, None, None]:
     key = content_key("listing", suite.content, ready.prepared.artefact, ready.prepared.built.artefact)
     known = next((each for each in stored if each.key == key), None)
     if known is None:
-        items = _listed(session, ready)
-        if isinstance(items, Failure):
-            yield SuiteListed(subject=subject, suite=cell.benchmark, result=items)
+        found = _listed(session, ready)
+        if isinstance(found, Failure):
+            yield SuiteListed(subject=subject, suite=cell.benchmark, result=found)
             return
-        items = with_iterations_of(items, listed_items(suite, stored))
+        items = with_iterations_of(found.items, listed_items(suite, stored))
         known = ListingRecord(
             suite=suite.content,
             key=key,
             revision=subject.revision.id,
             variant=subject.variant,
             finished=now(),
-            result={"benchmarks": [each.as_json() for each in items]},
+            result={"benchmarks": [each.as_json() for each in items], "unlisted": list(found.unlisted)},
         )
         session.store.add_listing(known)
-    yield SuiteListed(subject=subject, suite=cell.benchmark, result=len(items_of(known)))
+    yield SuiteListed(
+        subject=subject, suite=cell.benchmark, result=len(items_of(known)), unlisted=unlisted_of(known)
+    )
 
 
-def _listed(session: Session, ready: Ready) -> tuple[SuiteItem, ...] | Failure:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listing:
+    """The benchmarks of a build, and the files whose benchmarks the suite could not name."""
+
+    items: tuple[SuiteItem, ...]
+    unlisted: tuple[str, ...]
+
+
+def _listed(session: Session, ready: Ready) -> _Listing | Failure:
     suite = session.study.suites[ready.cell.benchmark]
     observed = session.runner.invoker.observe(ready, "listing", lambda command: command)
     if isinstance(observed.result, Failure):
@@ -96,9 +107,12 @@ def _listed(session: Session, ready: Ready) -> tuple[SuiteItem, ...] | Failure:
     log = Path(observed.log)
     output = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     try:
-        items = tool(suite.kind).read_listing(output, suite)
+        listing = _Listing(
+            items=tool(suite.kind).read_listing(output, suite), unlisted=unlisted(suite, output)
+        )
     except FormatError as error:
         return Failure(stage="metric", message=f"the list of its benchmarks: {error}", log=str(log))
-    if not items:
-        return Failure(stage="metric", message="it lists no benchmark", log=str(log))
-    return items
+    if not listing.items:
+        reason = "".join(f"; {each}" for each in listing.unlisted[:1])
+        return Failure(stage="metric", message=f"it lists no benchmark{reason}", log=str(log))
+    return listing

@@ -314,6 +314,11 @@ class Watcher:
             self._print_now(f"{where} cannot be listed: {reason}", style=WARNING)
         else:
             self._print_now(f"{where}: {counted(event.result, 'benchmark')}", style="dim")
+            for each in event.unlisted[:MOST_SIMILAR]:
+                self._print_now(f"{where} lacks the benchmarks of {each}", style=WARNING)
+            further = len(event.unlisted) - MOST_SIMILAR
+            if further > 0:
+                self._print_now(f"{where} lacks those of {counted(further, 'further file')}", style=WARNING)
 
     def _benchmark_build_or_relink(
         self, event: BenchmarkBuildFailed | Relinked | RelinkedWithoutEffect

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from perftrail.model.benchmark import MOST_POINTS, Point, every_point
 from perftrail.model.metrics import Metric
 from perftrail.model.suite import SuiteBenchmark, SuiteItem, axes_of
+from perftrail.suites import python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -61,6 +62,11 @@ def tool(kind: SuiteKind) -> SuiteTool:
     return cast("SuiteTool", import_module(f"{__name__}.{module}"))
 
 
+def unlisted(suite: Suite, output: str) -> tuple[str, ...]:
+    """Return each file whose benchmarks a listing could not name, with the reason. Raises `FormatError`."""
+    return python.unlisted(output) if tool(suite.kind) is python else ()
+
+
 def expanded(study: Study, listings: Iterable[ListingRecord]) -> Study:
     """Return a study with every benchmark that listings of its suites have, the earliest listing first.
 
@@ -99,6 +105,12 @@ def items_of(record: ListingRecord) -> tuple[SuiteItem, ...]:
         for each in (listed if isinstance(listed, list) else [])
         if isinstance(each, dict)
     )
+
+
+def unlisted_of(record: ListingRecord) -> tuple[str, ...]:
+    """Return the files whose benchmarks a stored listing does not have, each with the reason."""
+    found = record.result.get("unlisted")
+    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def _benchmarks(name: str, suite: Suite, listings: Sequence[ListingRecord]) -> dict[str, SuiteBenchmark]:

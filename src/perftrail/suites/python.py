@@ -15,6 +15,8 @@ from perftrail.model.suite import SuiteItem
 from perftrail.suites.shell import RUNNERS, in_directory, word, words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from perftrail.formats.document import Node
     from perftrail.model.benchmark import Value
     from perftrail.model.metrics import Printed
@@ -37,10 +39,20 @@ def listing(suite: Suite) -> str:
 def read_listing(output: str, _suite: Suite) -> tuple[SuiteItem, ...]:
     """Return every benchmark at every combination of its parameters."""
     items: dict[tuple[str, Point], SuiteItem] = {}
-    for number, line in enumerate(output.splitlines(), start=1):
-        item = _item(parse(line.encode(), line=number))
-        items.setdefault((item.name, item.point), item)
+    for line in _lines(output):
+        if line.get("unlisted") is None:
+            item = _item(line)
+            items.setdefault((item.name, item.point), item)
     return tuple(items.values())
+
+
+def unlisted(output: str) -> tuple[str, ...]:
+    """Return each file whose benchmarks could not be listed, with the reason. Raises `FormatError`."""
+    return tuple(
+        f"{file.text()}: {line['reason'].text()}"
+        for line in _lines(output)
+        if (file := line.get("unlisted")) is not None
+    )
 
 
 def command(suite: Suite, item: SuiteItem) -> str:
@@ -63,6 +75,11 @@ def _run(suite: Suite, what: str) -> str:
     directory = word(suite.path or _DIRECTORIES[suite.kind])
     runner = f'"${RUNNERS}"/python_suite.py {_VERSION} {suite.kind}'
     return f"{in_directory('')} && exec {python}{words(suite.arguments)} {runner} {what} {directory}"
+
+
+def _lines(output: str) -> Iterator[Node]:
+    for number, line in enumerate(output.splitlines(), start=1):
+        yield parse(line.encode(), line=number)
 
 
 def _item(line: Node) -> SuiteItem:

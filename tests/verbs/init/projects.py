@@ -95,6 +95,15 @@ PROJECTS = (
         "{build}/perftrail-bin/tiny --help",
     ),
     Project(
+        "maven",
+        {
+            "pom.xml": "<project><modelVersion>4.0.0</modelVersion><groupId>invalid.example</groupId>"
+            "<artifactId>tiny</artifactId><version>1.0</version><packaging>pom</packaging></project>\n"
+        },
+        ("mvn",),
+        "test -e {build}/pom.xml",
+    ),
+    Project(
         "npm",
         {
             "package.json": '{"name": "tiny", "version": "1.0.0", "scripts": {"bench": "node bench.js"}}',

@@ -247,6 +247,34 @@ def test_tests_with_the_fixture_of_pytest_benchmark_are_a_suite() -> None:
     assert found.outputs == ("perftrail-site/tiny", "tests/test_speed.py")
 
 
+def test_a_suite_gets_the_packages_that_it_uses_and_those_for_benchmarks() -> None:
+    project = """\
+[project]
+name = "tiny-thing"
+[project.optional-dependencies]
+fast = ["orjson>=3; python_version > '3.9'"]
+docs = ["sphinx"]
+all = ["tiny-thing[fast]", "sphinx"]
+[dependency-groups]
+test = ["pytest>=8", "Some-Thing==1.*", "hypothesis", {include-group = "lint"}]
+benchmark = ["wrapt", "-rhostile", "hostile @ file:///hostile", "{build}"]
+"""
+    files = {
+        "pyproject.toml": project,
+        "tiny_thing/__init__.py": "",
+        "conftest.py": "import some_thing",
+        "other/conftest.py": "import hypothesis",
+        "tests/test_speed.py": "from tiny_thing.fast import dumps\n" + PYTEST + "all([])",
+    }
+    assert (
+        best(files)
+        .steps[0]
+        .line.endswith(
+            """ . pytest pytest-benchmark 'orjson>=3; python_version > '"'"'3.9'"'"'' 'Some-Thing==1.*' wrapt"""
+        )
+    )
+
+
 def test_other_tests_are_not_taken_for_benchmarks() -> None:
     text = PYTEST.replace("benchmark", "bench")
     files = {
@@ -263,6 +291,53 @@ def test_a_suite_of_asv_without_its_directory_is_noted_with_what_to_do() -> None
     [note] = best(files).notes
     assert note.startswith("asv.conf.json: perftrail did not find its benchmark_dir; ")
     assert "perftrail import RESULTS reads asv's results" in note
+
+
+POM = '<?xml version="1.0" encoding="UTF-8"?><project xmlns="http://maven.apache.org/POM/4.0.0">{}</project>'
+JMH = "<dependencies><dependency><artifactId>jmh-core</artifactId></dependency></dependencies>"
+SHADE = (
+    "<properties><uberjar.name>speed</uberjar.name></properties><build><plugins><plugin><artifactId>maven-shade-plugin"
+    "</artifactId><executions><execution><configuration><finalName>${uberjar.name}</finalName></configuration>"
+    "</execution></executions></plugin></plugins></build>"
+)
+
+
+def test_a_module_of_maven_that_depends_on_jmh_is_a_suite() -> None:
+    found = best(
+        {
+            "pom.xml": POM.format("<modules><module>core</module><module>bench</module></modules>"),
+            "core/pom.xml": POM.format("<!-- <dependency><artifactId>jmh-core</artifactId></dependency> -->"),
+            "bench/pom.xml": POM.format(JMH + SHADE),
+        }
+    )
+    assert found.suite is not None
+    assert (found.suite.kind, found.suite.program) == ("jmh", ("bench/target/speed.jar",))
+    assert "--projects bench --also-make package" in found.steps[0].line
+    assert found.outputs == found.suite.program
+
+
+def test_a_module_of_a_profile_is_built_with_it() -> None:
+    profile = "<profile><id>speed</id><modules><module>bench</module></modules></profile>"
+    found = best(
+        {"pom.xml": POM.format(f"<profiles>{profile}</profiles>"), "bench/pom.xml": POM.format(JMH + SHADE)}
+    )
+    assert "--activate-profiles speed " in found.steps[0].line
+
+
+def test_benchmarks_of_maven_without_a_jar_for_them_run_with_copied_dependencies() -> None:
+    found = best({"pom.xml": POM.format(JMH)})
+    assert found.suite is not None
+    assert found.suite.program == ("target/test-classes", "target/classes", "target/dependency/*.jar")
+    assert found.steps[0].line.endswith(" package dependency:copy-dependencies")
+
+
+def test_a_hostile_module_of_maven_is_not_built() -> None:
+    hostile = POM.format(
+        "<modules><module>$(touch pwned)</module><module>../out</module></modules>"
+        "<profiles><profile><id>a; b</id><modules><module>bench</module></modules></profile></profiles>"
+    )
+    files = {f"{each}/pom.xml": POM.format(JMH) for each in ("$(touch pwned)", "../out", "bench")}
+    assert best({"pom.xml": hostile, **files}).suite is None
 
 
 def test_tests_used_as_a_benchmark_are_compiled_by_the_build() -> None:
@@ -369,6 +444,9 @@ def test_no_hostile_name_gets_into_a_line_that_is_run(name: str) -> None:
         {"meson.build": "project('a')\nsubdir('.')\nexecutable(\n"},
         {"Makefile": "A = $(A) $(A)\n$(A): b\n\t$(A)\n%: %.c\n:\n\t\n"},
         {"go.mod": "", "main.go": "package main"},
+        {"pom.xml": "<project><modules><module>.</module><module/></modules></project>"},
+        {"pom.xml": '<?xml version="1.0" encoding="none"?><project/>'},
+        {"pom.xml": "<project>"},
         {"configure.in": "", "Makefile.am": "bin_PROGRAMS = $(bin_PROGRAMS) @X@\n"},
     ],
     ids="+".join,

@@ -47,8 +47,8 @@ def command(
 ) -> None:
     """Write a commented first study of the program in DIRECTORY, by default the current one.
 
-    perftrail detects git or Fossil, and make, autotools, cmake, meson, cargo, go, npm or pyproject. It chooses a range
-    of the history, a recipe and a benchmark command. It does not run the program or its build.
+    perftrail detects git or Fossil, and make, autotools, cmake, meson, cargo, go, maven, npm or pyproject. It chooses
+    a range of the history, a recipe, and a benchmark suite or command. It does not run the program or its build.
     """
     if configuration is not None:
         for option, given in (("--build", system), ("--last", last), ("DIRECTORY", directory != ".")):

@@ -40,6 +40,7 @@ class PytestBenchmark:
 
     def __init__(self, directory):
         self._directory = directory
+        self.unlisted = []  # files that pytest could not collect, each with the reason
 
     def session(self, work):
         """Collect the tests once, and call `work` with a function that measures one of them by its node id."""
@@ -48,6 +49,10 @@ class PytestBenchmark:
         outer = self
 
         class Plugin:
+            def pytest_collectreport(self, report):
+                if report.failed:
+                    outer.unlisted.append((report.nodeid, _reason(report)))
+
             def pytest_runtestloop(self, session):
                 outer._begin(session)
                 work(outer)
@@ -157,6 +162,13 @@ class PytestBenchmark:
             self._state.teardown_exact(item, item)
 
 
+def _reason(report):
+    """Return the exception of a failed collection, without its traceback."""
+    lines = str(report.longreprtext).strip().splitlines() or ["failed"]
+    exceptions = [line[1:].strip() for line in lines if line.startswith("E ")]
+    return exceptions[0] if exceptions else lines[-1]
+
+
 def _skips(item):
     return any(True for _ in item.iter_markers("skip"))
 
@@ -182,6 +194,7 @@ class Asv:
     def __init__(self, directory):
         self._directory = os.path.abspath(directory)
         self._caches = {}
+        self.unlisted = []
 
     def session(self, work):
         """Discover the benchmarks, and call `work` in an empty directory, as asv runs benchmarks."""
@@ -408,7 +421,7 @@ METRICS = {"time": ("time", "s"), "memory": ("memory", "B"), "peakmemory": ("mem
 
 def listed(tool, kind, seconds):
     """Return the benchmarks as the lines of a listing; those that fail have no iterations; skipped ones are left out."""
-    lines = []
+    lines = [{"unlisted": name, "reason": reason} for name, reason in tool.unlisted]
     for name in tool.names():
         request = {"seconds": seconds}
         if kind == "asv":

@@ -365,6 +365,7 @@ _MANIFESTS = frozenset(
         "pyproject.toml",
         "asv.conf.json",
         "asv.conf.jsonc",
+        "pom.xml",
     }
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -559,7 +560,8 @@ def _is_informative(path: PurePosixPath) -> bool:
     if path.name in _MANIFESTS or path.suffix == ".go":
         return True
     if path.suffix == ".py":
-        return any(BENCHMARK_NAME.search(part) for part in path.parts) or _TEST.search(path.stem) is not None
+        is_benchmark = any(BENCHMARK_NAME.search(part) for part in path.parts)
+        return is_benchmark or path.stem == "conftest" or _TEST.search(path.stem) is not None
     if path.suffix == ".rs":
         return path.parent.name == "benches"
     return path.suffix in SOURCE_SUFFIXES and len(path.parts) <= 3

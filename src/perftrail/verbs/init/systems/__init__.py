@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.verbs.init.draft import is_safe_path
-from perftrail.verbs.init.systems import autotools, cargo, cmake, golang, make, meson, npm, python
+from perftrail.verbs.init.systems import autotools, cargo, cmake, golang, make, maven, meson, npm, python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SYSTEMS: Mapping[str, Detect] = {
     "cargo": cargo.detect,
     "go": golang.detect,
+    "maven": maven.detect,
     "cmake": cmake.detect,
     "meson": meson.detect,
     "autotools": autotools.detect,

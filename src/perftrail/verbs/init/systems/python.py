@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from perftrail.model.placeholders import literal
 from perftrail.verbs.init.draft import (
+    BENCHMARK_NAME,
     PLACEHOLDER,
     BenchmarkDraft,
     BuildDraft,
@@ -19,6 +22,7 @@ from perftrail.verbs.init.draft import (
     script_benchmark,
     table,
     text,
+    texts_of,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +45,7 @@ def detect(tree: Tree) -> BuildDraft | None:
     module = _module(tree, name or tree.name)
     suite = _suite(tree)
     benchmark = _choose_benchmark(tree, table(project, "project", "scripts"), module, manifest)
-    also = _PACKAGES[suite.kind] if suite else ""
+    also = _packages(tree, suite, project) if suite else ""
     return BuildDraft(
         system="pyproject",
         manifest=manifest,
@@ -66,8 +70,61 @@ def detect(tree: Tree) -> BuildDraft | None:
     )
 
 
-_PACKAGES = {"pytest-benchmark": " pytest pytest-benchmark", "asv": " asv_runner"}
+_TOOLS = {"pytest-benchmark": ("pytest", "pytest-benchmark"), "asv": ("asv_runner",)}
 """Packages that run a suite, for pip."""
+
+_REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)[\w.\[\], <>=!~;'\"()*+-]*", re.ASCII)
+"""Requirements that pip reads as such: a name, perhaps with extras, versions and markers; no address and no option."""
+
+_MOST_PACKAGES, _LONGEST_REQUIREMENT = 50, 500
+
+
+def _packages(tree: Tree, suite: SuiteDraft, project: Mapping[str, Any]) -> str:
+    """Return the packages that a suite needs, as words for pip.
+
+    They are the tool, and those of the project's extras and dependency groups that are for benchmarks, or whose name
+    occurs in the files of the suite; of an extra, also if an import has its name.
+    """
+    texts = _texts(tree, suite)
+    used = frozenset(word for each in texts for word in re.findall(r"\w+", each))
+    imports = frozenset(
+        word
+        for each in texts
+        for line in re.findall(r"^[ \t]*(?:from|import)\s.*", each, re.MULTILINE)
+        for word in re.findall(r"\w+", line)
+    )
+    own = _import_name(text(table(project, "project").get("name")))
+    chosen = {_import_name(each): each for each in _TOOLS[suite.kind]}
+    extras, groups = table(project, "project", "optional-dependencies"), table(project, "dependency-groups")
+    for group, requirements in (*extras.items(), *groups.items()):
+        whole = BENCHMARK_NAME.search(group) or (group in extras and _import_name(group) in imports)
+        for requirement in texts_of(requirements):
+            found = _REQUIREMENT.fullmatch(requirement) if len(requirement) <= _LONGEST_REQUIREMENT else None
+            name = _import_name(found[1]) if found else own
+            if name != own and (whole or name in used):
+                chosen.setdefault(name, requirement)
+    return "".join(f" {literal(shlex.quote(each))}" for each in list(chosen.values())[:_MOST_PACKAGES])
+
+
+def _texts(tree: Tree, suite: SuiteDraft) -> list[str]:
+    """Return a suite's files, and the conftest.py files that they use, in lower case."""
+    path = suite.path.removeprefix(f"{tree.prefix}/" if tree.prefix else "")
+    return [
+        tree.text(file).lower()
+        for file in tree.texts
+        if path in ("", file)
+        or file.startswith(f"{path}/")
+        or (file.endswith("conftest.py") and f"{path}/".startswith(file.removesuffix("conftest.py")))
+    ]
+
+
+def _import_name(name: str) -> str:
+    """Return the name by which programs usually import a package.
+
+    >>> _import_name("Foo-Bar.baz")
+    'foo_bar_baz'
+    """
+    return re.sub(r"[-_.]+", "_", name).lower()
 
 
 def _suite(tree: Tree) -> SuiteDraft | None:
@@ -163,7 +220,7 @@ def _choose_benchmark(tree: Tree, scripts: Mapping[str, Any], module: str, manif
 
 def _module(tree: Tree, name: str) -> str:
     """Return the package or module to import, at its installed path; empty if there is none."""
-    folded = re.sub(r"[-_.]+", "_", name).lower()
+    folded = _import_name(name)
     for root in ("", "src/", "lib/"):
         for path in (f"{folded}/__init__.py", f"{folded}.py"):
             if f"{root}{path}" in tree:
