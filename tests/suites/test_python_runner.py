@@ -216,13 +216,34 @@ def test_statements_of_timeraw_run_in_processes(tmp_path: Path) -> None:
     assert all(0 < each < 1 for each in values)
 
 
+def run_pytest(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(PROGRAM), str(_VERSION), "pytest-benchmark", *words, "."]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+
+
 def test_a_file_that_pytest_cannot_collect_is_named_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "test_good.py").write_text("def test_good(benchmark):\n    benchmark(sum, [1])\n")
     (tmp_path / "test_bad.py").write_text("import no_such_module\n")
-    command = [sys.executable, str(PROGRAM), str(_VERSION), "pytest-benchmark", "list", "0.01", "."]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    done = run_pytest(tmp_path, "list", "0.01")
     suite = Suite(kind="pytest-benchmark")
     assert [each.name for each in read_listing(done.stdout, suite)] == ["test_good.py::test_good"]
     reason = "ModuleNotFoundError: No module named 'no_such_module'"
     assert unlisted(suite, done.stdout) == (f"test_bad.py: {reason}",)
+
+
+def test_a_benchmark_longer_than_a_round_runs_once_in_each(tmp_path: Path) -> None:
+    text = "import time\n\ndef test_slow(benchmark):\n    benchmark(time.sleep, 0.01)\n"
+    (tmp_path / "test_slow.py").write_text(text)
+    (item,) = read_listing(run_pytest(tmp_path, "list", "0.01").stdout, Suite(kind="pytest-benchmark"))
+    assert item.iterations == 1
+    done = run_pytest(tmp_path, "run", item.selector)
+    assert all(json.loads(line)["value"] >= 0.01 for line in done.stdout.splitlines())
+    assert len(done.stdout.splitlines()) == 5
+
+
+def test_a_failing_benchmark_states_its_exception(tmp_path: Path) -> None:
+    (tmp_path / "test_fails.py").write_text("def test_fails(benchmark):\n    benchmark(int, 'x')\n")
+    (item,) = read_listing(run_pytest(tmp_path, "list", "0.01").stdout, Suite(kind="pytest-benchmark"))
+    done = run_pytest(tmp_path, "run", item.selector)
+    assert done.stderr.splitlines()[-1] == "ValueError: invalid literal for int() with base 10: 'x'"

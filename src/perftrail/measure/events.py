@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from perftrail.ports import RemarkingSource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from perftrail.measure.sources import SkippedRevisions
     from perftrail.model.build import Built, Failure
@@ -156,6 +156,29 @@ class Progress:
     seconds_least: float
     seconds_most: float
     unseen: int = 0
+
+    @classmethod
+    def of_all(cls, parts: Iterable[Progress]) -> Progress:
+        """Return the progress of several benchmarks that are measured in turns.
+
+        >>> part = Progress(done=4, left_least=2, left_most=6, seconds_least=1.0, seconds_most=3.0)
+        >>> total = Progress.of_all([part, part, part.ended()])
+        >>> total.done, total.left_most, total.seconds_most
+        (12, 12, 6.0)
+        """
+        every = list(parts)
+        return cls(
+            done=sum(each.done for each in every),
+            left_least=sum(each.left_least for each in every),
+            left_most=sum(each.left_most for each in every),
+            seconds_least=sum(each.seconds_least for each in every),
+            seconds_most=sum(each.seconds_most for each in every),
+            unseen=sum(each.unseen for each in every),
+        )
+
+    def ended(self) -> Progress:
+        """Return the progress of a benchmark that needs no more invocations."""
+        return replace(self, left_least=0, left_most=0, seconds_least=0.0, seconds_most=0.0, unseen=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -358,6 +358,10 @@ class Watcher:
 
     def _invoked(self, event: Invoked) -> None:
         if isinstance(event.outcome, FailedInvocation):
+            if event.outcome.failure.stage == "absent":
+                text = f"{event.cell}: {event.outcome.failure.message}"
+                self._print_similar(text, kind="absent benchmark", style="dim")
+                return
             self._print_now(f"{event.cell}: {failure_words(event.outcome.failure)}", style=WARNING)
             return
         for metric, method in event.outcome.methods.items():

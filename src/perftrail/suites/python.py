@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 READS: Printed = "jsonl"
 
-_VERSION = 2
+_VERSION = 3
 """Version of the program; a change of what it measures needs another one, so that samples are not mixed."""
 
 _DIRECTORIES = {"asv": "benchmarks", "pytest-benchmark": "."}

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, StudyError, UsageError
-from perftrail.measure.events import HistoryRead, now
+from perftrail.measure.events import HistoryRead, Progress, now
 from perftrail.measure.failure_groups import study_line
 from perftrail.measure.pairs import (
     PAIRS_PER_LAYOUT,
@@ -561,8 +561,10 @@ class Compare:
     def _measure(self, benchmarks: Sequence[ComparedBenchmark], rule: Rule) -> Generator[Event, None, Rule]:
         """Measure replicates of all unsettled comparisons, round by round; return the rule for their analysis."""
         began, rounds, budget = self._clock(), 0, self._request.budget_seconds
+        progress: dict[ComparedBenchmark, Progress] = {}
         for benchmark in benchmarks:
             yield from benchmark.pairs.begin()
+            progress[benchmark] = benchmark.pairs.progress(rule)
         while pending := [benchmark for benchmark in benchmarks if benchmark.needs_more(rule)]:
             spent = self._clock() - began
             if budget is not None and rounds and spent * (rounds + 1) / rounds > budget:
@@ -571,9 +573,11 @@ class Compare:
                     f"with {counted(len(pending), 'benchmark')} unsettled"
                 )
                 break
+            progress |= {each: progress[each].ended() for each in progress if each not in pending}
             for benchmark in pending:
                 yield from benchmark.pairs.run_pair()
-                yield benchmark.pairs.progress(rule)
+                progress[benchmark] = benchmark.pairs.progress(rule)
+                yield Progress.of_all(progress.values())
             rounds += 1
             if budget is not None and rounds == ROUNDS_TO_ESTIMATE:
                 rule = self._fitted_to_budget(rule, (self._clock() - began) / rounds)

@@ -108,7 +108,7 @@ class PytestBenchmark:
             reports = runtestprotocol(item, nextitem=None, log=False)
         for report in reports:
             if report.failed:
-                raise Failed(str(report.longreprtext).strip().splitlines()[-1:] or ["failed"])
+                raise Failed([_reason(report)])
         if self._seconds is None:
             skipped = [str(report.longrepr) for report in reports if report.skipped]
             raise Failed(skipped or ["the test did not call its benchmark fixture"])
@@ -129,8 +129,8 @@ class PytestBenchmark:
             wanted = outer._wanted.get("iterations") or 0
             if not wanted:
                 wanted = _calibrated(runner, outer._wanted["seconds"])
-            loops = range(wanted) if wanted > 1 else None
-            _seconds(runner, loops)
+            loops = range(wanted)
+            runner(loops)
             benchmark._max_time, benchmark._min_rounds = 0.0, ROUNDS
             benchmark._precision, benchmark._warmup = None, False
             outer.iterations = wanted
@@ -141,8 +141,7 @@ class PytestBenchmark:
             outer._rounds, add = [], stats.update
 
             def update(duration, *rest):
-                seconds = duration[0] if isinstance(duration, tuple) else duration
-                outer._rounds.append(seconds / float(iterations))
+                outer._rounds.append(duration / float(iterations))
                 outer._seconds = outer._rounds
                 return add(duration, *rest)
 
@@ -163,7 +162,7 @@ class PytestBenchmark:
 
 
 def _reason(report):
-    """Return the exception of a failed collection, without its traceback."""
+    """Return the exception of a failed test or file, without its traceback."""
     lines = str(report.longreprtext).strip().splitlines() or ["failed"]
     exceptions = [line[1:].strip() for line in lines if line.startswith("E ")]
     return exceptions[0] if exceptions else lines[-1]
@@ -173,16 +172,11 @@ def _skips(item):
     return any(True for _ in item.iter_markers("skip"))
 
 
-def _seconds(runner, loops):
-    found = runner(loops)
-    return found[0] if isinstance(found, tuple) else found
-
-
 def _calibrated(runner, seconds):
     """Return how many iterations take a round's share of this time."""
     share, iterations = seconds / ROUNDS, 1
     while True:
-        took = _seconds(runner, range(iterations) if iterations > 1 else None)
+        took = runner(range(iterations))
         if took >= share / 4 or iterations > 100000000:
             return max(1, int(round(share * iterations / max(took, 1e-9))))
         iterations *= 4
