@@ -46,6 +46,9 @@ _GROUP = re.compile(r"\(\?P<([A-Za-z_]\w*)>", re.ASCII)
 KEEP = "perftrail init --last"
 """The command that keeps such a study."""
 
+_LONGEST_STEPS = 100
+"""Length of the build lines that are printed; the study has all of them."""
+
 _HEAD = (
     "# The study of the last command line. perftrail replaces it with the next one; to keep it as perftrail.toml:\n",
     f"# {KEEP}\n",
@@ -136,6 +139,8 @@ def _detected(draft: StudyDraft) -> str:
     if draft.build is None:
         return "perftrail found no build system, so nothing is built; --build LINE builds"
     steps = " && ".join(step.line for step in draft.build.steps)
+    if len(steps) > _LONGEST_STEPS:
+        steps = f"{steps[:_LONGEST_STEPS].rstrip()}…"
     manifest = posixpath.join(draft.directory, draft.build.manifest)
     suite = f"suite: {draft.build.suite.kind}; " if draft.build.suite is not None else ""
     return f"{suite}build: {steps} ({draft.build.system}, because of {quoted(manifest)})"
