@@ -218,7 +218,8 @@ def test_statements_of_timeraw_run_in_processes(tmp_path: Path) -> None:
 
 def run_pytest(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(PROGRAM), str(_VERSION), "pytest-benchmark", *words, "."]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {**own, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
 
 
