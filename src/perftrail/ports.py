@@ -11,10 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from perftrail.model.build import BuildRecord, Built, Failure, ManualBuild, Prepared, Recipe
+    from perftrail.model.build import (
+        BenchmarkLines,
+        BuildRecord,
+        Built,
+        Failure,
+        ManualBuild,
+        Prepared,
+        Recipe,
+    )
     from perftrail.model.json_data import Json
     from perftrail.model.measurement import BusyProcess, Conditions, Machine, Outcome, Runnable, Samples
     from perftrail.model.process import Command, Ran
+    from perftrail.model.reads import BuildReads, TreeFile
     from perftrail.model.sandbox import Phase
     from perftrail.model.store_records import (
         ComparisonRecord,
@@ -119,6 +128,17 @@ class Builder(Protocol):
 
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:
         """Return the values of ``{build}``, ``{out}``, ``{study}`` and ``{cpus}`` for the benchmark's command."""
+        ...
+
+
+@runtime_checkable
+class ObservingBuilder(Protocol):
+    """A builder that can observe which files a build uses."""
+
+    def observe(
+        self, subject: Subject, recipe: Recipe, benchmark_builds: Sequence[BenchmarkLines]
+    ) -> BuildReads:
+        """Build a subject and its benchmarks once more, and return the paths of its tree that they use."""
         ...
 
 
@@ -261,6 +281,15 @@ class PartialSource(Protocol):
 
     def content_without(self, revision: Revision, globs: tuple[str, ...]) -> str:
         """Return the content key of a revision's tree without the paths that match globs."""
+        ...
+
+
+@runtime_checkable
+class ListableSource(Protocol):
+    """A source that can list a tree without writing it."""
+
+    def files(self, revision: Revision) -> Mapping[str, TreeFile]:
+        """Return every file of a revision's tree by its path."""
         ...
 
 

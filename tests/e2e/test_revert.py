@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from perftrail.builds.observing import observer
 from tests.sources.repositories import Repository
 from tests.starting import start
 
@@ -123,6 +124,24 @@ def test_a_revert_recovers_the_loss_though_the_change_log_conflicts(history: His
     assert text.startswith("perftrail revert\n")
     assert "left out: ChangeLog" in text
     assert history.repository.snapshot() == before
+
+
+@pytest.mark.skipif(observer() is None, reason="strace is not installed")
+def test_a_conflict_in_a_file_that_the_observed_builds_do_not_read_does_not_count(
+    history: History, tmp_path: Path
+) -> None:
+    text = STUDY.format(repository=history.repository.path).replace('unaffected_by = ["ChangeLog"]\n', "")
+    (tmp_path / "perftrail.toml").write_text(text)
+    onto = f"{history.newest}~2"
+    done = perftrail("revert", history.culprit, str(tmp_path), "--onto", onto)
+    assert "Left out because of conflicts; the observed builds do not read them: ChangeLog" in done.stdout
+    assert "100 % of the loss in steps comes back" in done.stdout
+    assert not list((tmp_path / ".perftrail" / "builds").glob("*.observed"))
+    reading = text.replace("cat steps extra > work", "cat steps extra > work; cat ChangeLog")
+    (tmp_path / "perftrail.toml").write_text(reading)
+    answer = perftrail_json("revert", history.culprit, str(tmp_path), "--onto", onto, expect=1)["whole"]
+    assert [each["path"] for each in answer["conflicts"]] == ["ChangeLog"]
+    assert "<<<<<<<" in (Path(answer["directory"]) / "ChangeLog").read_text()
 
 
 def test_a_merge_and_the_commit_inside_it_are_reverted_on_the_newest_revision(

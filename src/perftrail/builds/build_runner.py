@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from perftrail.builds.artefact import content_of_files
 from perftrail.builds.build_log import Log
 from perftrail.builds.compiler_caches import CACHE_SHARE, Caches, has_ccache, is_usable_sccache, write_wrapper
 from perftrail.builds.environment import build_environment, search_path
+from perftrail.builds.observing import observing_words, read_trace
 from perftrail.builds.repairs import repair
 from perftrail.builds.steps import ShellSteps
 from perftrail.builds.toolchain import local_tools, version_of
@@ -28,6 +29,7 @@ from perftrail.errors import CheckoutFailed
 from perftrail.file_tree import remove_tree
 from perftrail.model.build import NO_DIRECTORY, Failure, ManualBuild
 from perftrail.model.placeholders import DATE, LAYOUT, fill, names, study_files
+from perftrail.model.reads import BuildReads
 from perftrail.model.wording import quoted
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from perftrail.builds.trees import Trees
-    from perftrail.model.build import Built, Recipe, Stage
+    from perftrail.model.build import BenchmarkLines, Built, Recipe, Stage
     from perftrail.model.subject import Revision, Subject
     from perftrail.ports import Isolation, Starter
 
@@ -150,6 +152,18 @@ class BuildRunner:
             return Failure(stage="build", message=message)
         return tree
 
+    def observe_benchmark_build(
+        self, program: str, lines: BenchmarkLines, workspace: Workspace, tree: Path, *, timeout_seconds: float
+    ) -> BuildReads:
+        """Run a benchmark's build lines against an observed build under strace; return what they use of its tree."""
+        workspace.home.mkdir(parents=True)
+        values = self.benchmark_values(tree, workspace.home)
+        templates = StepTemplates(
+            steps=lines.steps, env=lines.env, directory=workspace.home, timeout_seconds=timeout_seconds
+        )
+        filled = templates.fill(workspace, values, caches=self.caches)
+        return self.observe(program, filled, workspace, tree)
+
     def check_out_other_sources(
         self, built: Built, workspace: Workspace, sources: Mapping[str, Revision]
     ) -> StepFailure | None:
@@ -199,6 +213,15 @@ class BuildRunner:
         if layout:
             values[LAYOUT] = str(layout)
         return templates.fill(workspace, values, caches=self.caches)
+
+    def observe(self, program: str, steps: ShellSteps, workspace: Workspace, tree: Path) -> BuildReads:
+        """Run shell lines under strace, the given program; return the files of the tree that they use."""
+        trace = tree.with_name("trace")
+        trace.unlink(missing_ok=True)
+        failure = self.run(replace(steps, prefix=observing_words(program, trace)), workspace)
+        if failure is not None:
+            return BuildReads(incomplete=f"the observed build fails: {failure.message}")
+        return read_trace(trace, tree=tree, directory=steps.directory) if steps.lines else BuildReads()
 
     def run(self, steps: ShellSteps, workspace: Workspace) -> StepFailure | None:
         """Run shell lines; return the reason if they cannot run or one of them fails."""

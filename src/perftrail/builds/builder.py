@@ -19,6 +19,7 @@ from perftrail.builds.artefact import (
     built_of,
     content_of,
     content_of_files,
+    output_files,
     read_finished,
     write_finished,
 )
@@ -26,6 +27,7 @@ from perftrail.builds.build_log import Log
 from perftrail.builds.build_runner import BuildRunner, Workspace, artefact_of, manual_build
 from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.incremental import Job, ReusedTrees
+from perftrail.builds.observing import observer
 from perftrail.builds.quota import Disk, bytes_below
 from perftrail.builds.relinking import keep_outputs, restore_trees, with_missing_linker, working_copy
 from perftrail.builds.repairs import repairs_key
@@ -35,13 +37,14 @@ from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.notation import format_size
 from perftrail.model.placeholders import DATE, names
+from perftrail.model.reads import BuildReads
 from perftrail.model.wording import counted, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.builds.incremental import JobResult
-    from perftrail.model.build import ManualBuild, Recipe
+    from perftrail.model.build import BenchmarkLines, ManualBuild, Recipe
     from perftrail.model.subject import Revision, Subject
     from perftrail.ports import Isolation, Source, Starter
 
@@ -89,6 +92,9 @@ class DiskQuota:
             )
         return messages
 
+
+MOST_OBSERVED_OUTPUTS = 1_000_000
+"""More files than any known build has among its outputs."""
 
 _KEY_VERSION = 1
 """Version of the content keys: after a change of this number, perftrail repeats older builds."""
@@ -374,6 +380,40 @@ class LocalBuilder:
                 finished = Finished(artefact=artefact, seconds=seconds, log=str(workspace.log), bytes=size)
                 write_finished(workspace.marker, finished)
         return Prepared(built=built, out=str(workspace.home), artefact=finished.artefact)
+
+    def observe(
+        self, subject: Subject, recipe: Recipe, benchmark_builds: Sequence[BenchmarkLines]
+    ) -> BuildReads:
+        """Build a subject and its benchmarks once more under strace, in a temporary tree, and return what they read.
+
+        Nothing of this build is used: strace slows builds down.
+        """
+        program = observer()
+        if program is None:
+            return BuildReads(incomplete="strace is not installed")
+        if self._isolation is not None:
+            return BuildReads(incomplete="builds in a sandbox are not observed")
+        if recipe.incremental or recipe.sources or not recipe.outputs:
+            return BuildReads(incomplete="only clean builds of one source with declared outputs are observed")
+        name = f"{self.key(subject, recipe)}.observed"
+        home, log = self._builds / name, self._logs / f"{name}.log"
+        workspace = Workspace(home=home, marker=home / "built.json", log=log, temporary=home / "tmp")
+        with exclusive_lock(self._lock(name)):
+            try:
+                tree = self._runner.check_out(workspace, subject, recipe)
+                if isinstance(tree, Failure):
+                    return BuildReads(incomplete=f"the revision cannot be checked out: {tree.message}")
+                steps = self._runner.filled_steps(subject, recipe, workspace)
+                reads = self._runner.observe(program, steps, workspace, tree)
+                for number, lines in enumerate(benchmark_builds):
+                    own = replace(workspace, home=home / "bench" / str(number))
+                    reads |= self._runner.observe_benchmark_build(
+                        program, lines, own, tree, timeout_seconds=recipe.timeout_seconds
+                    )
+                outputs = output_files(tree, recipe.outputs, most=MOST_OBSERVED_OUTPUTS)
+                return reads | BuildReads(opened=frozenset(outputs))
+            finally:
+                remove_tree(home)
 
     def confirm(self, decisive: Iterable[tuple[Subject, Recipe]] = ()) -> None:
         """Compare unchecked builds in reused trees, and all `decisive` ones, with clean builds."""

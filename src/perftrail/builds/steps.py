@@ -24,12 +24,13 @@ MOST_OUTPUT_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellSteps:
-    """Shell lines, each run as ``sh -eu -c``, in one directory and within one timeout."""
+    """Shell lines, each run as ``sh -eu -c`` after the words of `prefix`, in one directory and within one timeout."""
 
     lines: Sequence[str]
     directory: Path
     environment: Mapping[str, str]
     timeout_seconds: float
+    prefix: tuple[str, ...] = ()
 
     def run(self, starter: Starter, log: Log) -> str:
         """Run the lines until one fails; return the lines that explain the failure, or an empty text."""
@@ -51,7 +52,7 @@ class ShellSteps:
         began = time.monotonic()
         ran = starter.run(
             Command(
-                arguments=("/bin/sh", "-eu", "-c", line),
+                arguments=(*self.prefix, "/bin/sh", "-eu", "-c", line),
                 environment=self.environment,
                 directory=str(self.directory),
                 stdout=str(output),

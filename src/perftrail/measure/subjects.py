@@ -6,6 +6,8 @@ records each outcome, failures included. `retry_stale_builds` repeats work whose
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,14 +29,23 @@ from perftrail.measure.events import (
 )
 from perftrail.measure.sources import eras_of
 from perftrail.measure.stored_outputs import missing_metrics, with_metrics
-from perftrail.model.build import BuildRecord, Built, Failure, Prepared, content_key
+from perftrail.model.build import BenchmarkLines, BuildRecord, Built, Failure, Prepared, content_key
 from perftrail.model.measurement import UNDRAWN, Origin, Runnable
 from perftrail.model.placeholders import sources_named, study_files
-from perftrail.model.plan import benchmark_steps, command_line, named_sources, recipe_of, texts_with_files
+from perftrail.model.plan import (
+    benchmark_steps,
+    cells,
+    command_line,
+    named_sources,
+    recipe_of,
+    texts_with_files,
+)
 from perftrail.model.program import has_layout_of_service, may_be_linked
+from perftrail.model.reads import BuildReads
 from perftrail.model.runnable_key import RunnableKeys, runnable_key
 from perftrail.model.source import MAIN, NO_PINS
 from perftrail.model.subject import Revision
+from perftrail.ports import ObservingBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -265,6 +276,9 @@ EQUAL_LAYOUTS = 3
 
 NO_OTHERS: Mapping[str, Source] = MappingProxyType({})
 
+_IN_TREE = re.compile(r"\{build\}([^\s\"';|&<>()]*)")
+"""A path of the build's tree in a command."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
@@ -327,6 +341,7 @@ class SubjectBuilder:
         self._key_by_subject: dict[tuple[str, str], str] | None = None
         self._known_outcomes: dict[str, Built | Prepared | Failure] = {}
         self._contents: dict[str, dict[int, str]] = {}
+        self._reads: dict[str, BuildReads] = {}
         self.eras = eras_of(study, source, searched=self._searched)
         self.build_inputs = BuildInputs(study, self.eras, pins, others, tools)
 
@@ -384,6 +399,46 @@ class SubjectBuilder:
         yield BuildFinished(subject=subject, outcome=outcome, known=known is not None)
         yield from self._messages()
         return outcome
+
+    def observe(self, subject: Subject) -> Generator[Event, None, BuildReads]:
+        """Return the paths that the builds of a subject and of its benchmarks use, and those that a command names.
+
+        The subject is built once more under strace, at most once in this process.
+        """
+        recipe, own = self.build_inputs.recipe(subject), self.build_inputs.built_subject(subject)
+        key = self._builder.key(own, recipe)
+        if key not in self._reads:
+            named = self._paths_of_benchmarks(subject)
+            if not named.incomplete and isinstance(self._builder, ObservingBuilder):
+                yield BuilderMessage(
+                    text=f"builds {subject} once more, to observe which files the build reads"
+                )
+                named |= self._builder.observe(own, recipe, self._benchmark_lines(subject))
+            elif not named.incomplete:
+                named = BuildReads(incomplete="this builder cannot observe builds")
+            self._reads[key] = named
+        return self._reads[key]
+
+    def _benchmark_lines(self, subject: Subject) -> tuple[BenchmarkLines, ...]:
+        builds = [self.build_inputs.benchmark_build(cell) for cell in cells(self._study, subject)]
+        named = {(each.steps, tuple(sorted(each.env.items()))): each for each in builds if each.steps}
+        return tuple(BenchmarkLines(steps=each.steps, env=each.env) for each in named.values())
+
+    def _paths_of_benchmarks(self, subject: Subject) -> BuildReads:
+        """Return the paths of the tree that the study's commands name; whole directories before a placeholder."""
+        found: set[str] = set()
+        for cell in cells(self._study, subject):
+            if self._study.benchmarks[cell.benchmark].directory is not None:
+                found.add("")
+            if self.build_inputs.benchmark_build(cell).sources:
+                return BuildReads(incomplete="a benchmark is built with the trees of other sources")
+            for text in texts_with_files(self._study, cell):
+                for path in _IN_TREE.findall(text):
+                    fixed = path.partition("{")[0]
+                    found.add((fixed if fixed == path else posixpath.dirname(fixed)).strip("/"))
+        if "" in found or self._study.suites:
+            return BuildReads(incomplete="a benchmark may use every file of the tree")
+        return BuildReads(opened=frozenset(found))
 
     def protect(self, subjects: Iterable[Subject]) -> None:
         """Protect the builds of subjects that are used later from removal for disk space."""

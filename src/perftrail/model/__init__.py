@@ -4,7 +4,7 @@
 - `subject`, `plan`, `target`, `expression`, `placeholders`: what is built, run and computed.
 - `program`: whether a command runs a linked program, and what that means for its layout.
 - `runnable_key`: everything that can affect a sample.
-- `build`, `process`, `measurement`, `patch`: results of builds, processes and invocations.
+- `build`, `process`, `measurement`, `patch`, `reads`: results of builds, processes and invocations.
 - `profile`: what each function of a program costs, and which function calls which.
 - `trial`: a measurement without a study; `store_records`: searches, comparisons, listings and notes in the store.
 - `exchange`: samples from and for other tools.

@@ -86,6 +86,14 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkLines:
+    """Shell lines and variables that build a benchmark on a built subject, with open placeholders."""
+
+    steps: tuple[str, ...]
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """A failed build or run: the stage, the reason, and the path of its log.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from perftrail.errors import UsageError
 if TYPE_CHECKING:
     from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.model.patch import PatchPaths
+    from perftrail.model.study import Study
     from perftrail.verbs.backport.patch import BackportConflict, BackportRequest
     from perftrail.verbs.backport.result import BackportReport
 
@@ -63,20 +65,34 @@ def command(
 
     The change is the difference between FIX and its first parent; for a merge, that is all of the merged branch.
     perftrail measures the old, the patched and the fixed revision in interleaved pairs, until the retained gain is
-    known. It writes the patch to a file. Conflicts in files that no build reads do not count: --paths, --exclude and
-    build.unaffected_by leave these files out. With --patch FILE it applies that file, and FIX is only a reference. With
-    --patch, a single argument is the study if that path exists.
+    known. It writes the patch to a file. Conflicts in files that no build reads do not count: --exclude and
+    build.unaffected_by name such files, or perftrail observes the builds of both revisions with strace.
+
+    With --patch FILE it applies that file, and FIX is only a reference. With --patch, a single argument is the study if
+    that path exists.
 
     An interrupted back-port resumes. Exits with 1 if the change does not apply, or if the patched revision cannot be
     built or measured. perftrail then explains the conflict or the failure.
     """
     from perftrail.verbs.backport.backport import Backport
-    from perftrail.verbs.backport.patch import FittedPatch, fit_patch, patch_file, write_patch
+    from perftrail.verbs.backport.patch import (
+        BackportConflict,
+        FittedPatch,
+        fit_patch,
+        patch_file,
+        write_patch,
+    )
 
     if patch is not None and study is None and fix is not None and Path(fix).exists():
         fix, study = None, fix
     loaded = options.with_suites(options.apply_to(sources.load(study)), revisions_named(fix, onto))
-    fitted = fit_patch(loaded, _request(fix, onto=onto, patch=patch, paths=paths), store=options.store)
+    request = _request(fix, onto=onto, patch=patch, paths=paths)
+    fitted = fit_patch(loaded, request, store=options.store)
+    if isinstance(fitted, BackportConflict):
+        unread = observed_unread(loaded, fitted, options=options)
+        if unread:
+            request = replace(request, paths=replace(paths, unread=unread))
+            fitted = fit_patch(loaded, request, store=options.store)
     if not isinstance(fitted, FittedPatch):
         _report_conflict(fitted, source_kind=loaded.searched_source.kind, study=study, as_json=as_json)
         raise click.exceptions.Exit(1)
@@ -90,6 +106,19 @@ def command(
     _print_report(report, written=str(file) if written else None, given=patch, as_json=as_json)
     if not report.measured:
         raise click.exceptions.Exit(1)
+
+
+def observed_unread(study: Study, blocked: BackportConflict, *, options: SessionOptions) -> frozenset[str]:
+    """Return the conflicting files that the observed builds do not read; then the conflict can be tried again."""
+    from perftrail.builds.observing import observer
+    from perftrail.verbs.backport.patch import may_be_unread, unread_conflicts, without_tree
+
+    if blocked.fix is None or observer() is None or not may_be_unread(blocked.conflict):
+        return frozenset()
+    unread = options.run(study, lambda session: unread_conflicts(session, blocked))
+    if unread:
+        without_tree(blocked)
+    return unread
 
 
 def _report_conflict(

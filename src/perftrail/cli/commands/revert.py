@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.cli.commands.backport import read_patch
+from perftrail.cli.commands.backport import observed_unread, read_patch
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
@@ -86,10 +87,15 @@ def revert(
     study: Study, request: RevertRequest, *, options: SessionOptions, engine: str | None
 ) -> RevertReports:
     """Fit, write and measure the revert of a culprit, and of the commit inside it if the request names one."""
-    from perftrail.verbs.backport.patch import fit_revert
+    from perftrail.verbs.backport.patch import BackportConflict, fit_revert
     from perftrail.verbs.backport.revert import RevertReports
 
     fitted = fit_revert(study, request, store=options.store)
+    conflicts = [each for each in (fitted.whole, fitted.inner) if isinstance(each, BackportConflict)]
+    unread = frozenset(path for each in conflicts for path in observed_unread(study, each, options=options))
+    if unread:
+        request = replace(request, paths=replace(request.paths, unread=unread))
+        fitted = fit_revert(study, request, store=options.store)
     return RevertReports(
         whole=_measured(study, fitted.whole, options=options, engine=engine),
         inner=None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.model.reads import TreeFile
 from perftrail.model.subject import Branch, Merge, Revision
 from perftrail.sources.git.checkout import Checkouts, Contents
 from perftrail.sources.git.command import differing_paths, find_objects, read_blobs
@@ -108,6 +109,17 @@ class GitSource:
             for previous, each in zip(before, revisions, strict=False)
         ]
         return differing_paths(self._mirror.git, self._mirror.ready(), pairs)
+
+    def files(self, revision: Revision) -> Mapping[str, TreeFile]:
+        """Return every file of a commit's tree by its path; submodules are one entry each."""
+        commit = self._mirror.resolve(revision.id)
+        result = self._mirror.git.run(
+            "ls-tree", "-r", "-z", "--full-tree", commit, repository=self._mirror.path
+        )
+        if result.failed:
+            raise SourceError(f"{self._table.location}: git cannot list {revision.short}: {result.why}")
+        entries = (entry.partition("\t") for entry in result.fields())
+        return {path: TreeFile(mode=words.split()[0], content=words.split()[2]) for words, _, path in entries}
 
     def content(self, revision: Revision) -> str:
         """Return the content key of a revision's tree: git's id, or those of the selected files, with submodules."""

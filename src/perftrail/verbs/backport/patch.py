@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, UsageError
 from perftrail.file_tree import exclusive_lock, remove_tree
+from perftrail.measure.events import BuilderMessage
 from perftrail.model.build import content_key
 from perftrail.model.patch import EVERY_PATH, Conflict, Patched, PatchPaths
+from perftrail.model.subject import Subject
 from perftrail.model.wording import escaped, quoted
 from perftrail.opening import results_directory
 from perftrail.process.launcher import Launcher
@@ -21,8 +23,10 @@ from perftrail.sources.git.patch import GitPatches
 from perftrail.sources.patched import patched
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
+    from perftrail.measure.events import Event
+    from perftrail.measure.session import Session
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Source
@@ -185,6 +189,53 @@ def fit_revert(study: Study, request: RevertRequest, *, store: str | None) -> Fi
 def _with_unaffected(study: Study, paths: PatchPaths) -> PatchPaths:
     """Return paths that also leave out conflicting files which, according to the study, no build reads."""
     return replace(paths, unaffected_by=(*paths.unaffected_by, *study.build.unaffected_by))
+
+
+SOURCE_SUFFIXES = re.compile(
+    r"\.(c|cc|cpp|cxx|cu|h|hh|hpp|hxx|inc|s|rs|go|java|kt|scala|cs|swift|mm?|f|f90|zig|nim|pyx?|rb|pl|php|lua|tcl|"
+    r"js|ts|mli?|hs|erl|ex|jl|r|v|vhd|y|l)$",
+    re.IGNORECASE,
+)
+"""Suffixes of files that a build usually reads."""
+
+_AUXILIARY = re.compile(
+    r"(^|/)(doc|docs|man|test|tests|testsuite|t|spec|example|examples|demos?|bench|benchmarks)/"
+)
+
+
+def may_be_unread(conflict: Conflict) -> bool:
+    """Return whether it is worth a build to observe which conflicting files the builds read."""
+    return any(
+        SOURCE_SUFFIXES.search(each.path) is None or _AUXILIARY.search(each.path) is not None
+        for each in conflict.obstacles
+    )
+
+
+def unread_conflicts(session: Session, blocked: BackportConflict) -> Generator[Event, None, frozenset[str]]:
+    """Return the conflicting files that the builds of both revisions do not read: the base's, and the reference's.
+
+    perftrail builds both once more under strace. Both count, because the patched revision is between them. The result
+    is empty if a revision is unknown, or if the builds cannot be observed.
+    """
+    unread = frozenset(each.path for each in blocked.conflict.obstacles)
+    if blocked.fix is None:
+        return frozenset()
+    for revision in (blocked.onto, blocked.fix):
+        for variant in session.study.variants:
+            if unread:
+                reads = yield from session.subject_builder.observe(
+                    Subject(revision=revision, variant=variant)
+                )
+                unread = reads.unread(unread)
+                if reads.incomplete:
+                    yield BuilderMessage(text=f"cannot observe what the build reads: {reads.incomplete}")
+    return unread
+
+
+def without_tree(blocked: BackportConflict) -> None:
+    """Remove the tree of a conflict that is tried again, unless it existed before and may contain edits."""
+    if not blocked.conflict.directory_existed:
+        remove_tree(Path(blocked.conflict.directory))
 
 
 def find_revision(study: Study, source: Source, name: str) -> Revision:

@@ -1,0 +1,226 @@
+"""Observe with strace which files of its tree a build uses.
+
+The rule and its limits are in docs/decisions/0036.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import InitVar, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.builds.environment import search_path
+from perftrail.model.reads import BuildReads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+CALLS = "trace=%file,fchdir,?getdents,?getdents64,connect,?io_uring_setup,?open_by_handle_at"
+"""System calls that name files, list directories or ask another process; ``?``: unknown on some machines."""
+
+LARGEST_TRACE_BYTES = 1 << 30
+"""A larger trace is not read, and the observation is incomplete."""
+
+
+def observer() -> str | None:
+    """Return the path of strace, or `None` if it is not installed."""
+    return shutil.which("strace", path=search_path())
+
+
+def observing_words(program: str, trace: Path) -> tuple[str, ...]:
+    """Return the words before a command whose file accesses are appended to a file."""
+    options = ("-f", "-y", "-q", "--seccomp-bpf", "--output-append-mode", "-e", CALLS)
+    return (program, *options, "-o", str(trace), "--")
+
+
+_LINE = re.compile(r"(?P<pid>\d+) +(?P<text>.*)", re.DOTALL)
+_CALL = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\) += (?P<result>.*)", re.DOTALL)
+_UNFINISHED = re.compile(r"(?P<begin>.*) <unfinished \.\.\.>")
+_RESUMED = re.compile(r"<\.\.\. \w+ resumed>(?P<rest>.*)")
+_TEXT = r'"(?P<text>(?:[^"\\]|\\.)*)"'
+_AT = r"(?:(?:AT_FDCWD|\d+)<(?P<at>(?:[^>\\]|\\.)*)>, *)?"
+_PATH = re.compile(_AT + _TEXT)
+_DESCRIPTOR = re.compile(r"(\d+)<(?P<path>(?:[^>\\]|\\.)*)>")
+_ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|[0-7]{1,3}|.)")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f", "a": "\a", "b": "\b"}
+
+_OPEN = frozenset({"open", "openat", "openat2", "creat"})
+_EXECUTE = frozenset({"execve", "execveat"})
+_MOVE = frozenset({"rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat"})
+_LIST = frozenset({"getdents", "getdents64"})
+_HIDING = frozenset({"chroot", "pivot_root", "mount", "open_by_handle_at", "io_uring_setup", "move_mount"})
+_ALIASES = ("/proc/self/cwd", "/proc/self/root")
+_HARMLESS_SOCKETS = ("/run/nscd/", "/var/run/nscd/")
+
+
+_Named = tuple[str | None, str]
+"""A path as a process named it, after the directory from which it is relative; `None` if that is unknown."""
+
+
+def read_trace(trace: Path, *, tree: Path, directory: Path) -> BuildReads:
+    """Return the paths of a tree that a traced build used; `directory` is that of its first process."""
+    if not trace.is_file() or trace.stat().st_size == 0:
+        return BuildReads(incomplete="strace recorded nothing; perhaps it may not trace processes here")
+    if trace.stat().st_size > LARGEST_TRACE_BYTES:
+        return BuildReads(incomplete="the build uses too many files to observe it")
+    accesses = _Accesses(directory)
+    with trace.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        for line in file:
+            accesses.add(line.rstrip("\n"))
+    return accesses.inside(os.path.realpath(tree))
+
+
+@dataclass(slots=True)
+class _Accesses:
+    """File accesses of all processes of a build, gathered line by line."""
+
+    directory: InitVar[Path]
+    opened: set[_Named] = field(default_factory=set)
+    moved: set[_Named] = field(default_factory=set)
+    looked_up: set[_Named] = field(default_factory=set)
+    listed: set[_Named] = field(default_factory=set)
+    incomplete: str = ""
+    _directories: dict[str, None] = field(default_factory=dict)
+    _directory_of: dict[str, str] = field(default_factory=dict)
+    _begun: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self, directory: Path) -> None:
+        self._directories[os.path.realpath(directory)] = None
+
+    def add(self, line: str) -> None:
+        """Add a line of the trace. A call of a killed process may have no end; it returned no content."""
+        found = _LINE.fullmatch(line)
+        if found is None:
+            return
+        pid, text = found["pid"], found["text"]
+        if text.startswith("+++"):
+            self._directory_of.pop(pid, None)  # another process may get this number
+            return
+        if (unfinished := _UNFINISHED.fullmatch(text)) is not None:
+            self._begun[pid] = unfinished["begin"]
+            return
+        if (resumed := _RESUMED.fullmatch(text)) is not None:
+            text = self._begun.pop(pid, "") + resumed["rest"]
+        if (call := _CALL.fullmatch(text)) is not None:
+            self._add_call(pid, call["name"], call["arguments"], call["result"])
+
+    def _add_call(self, pid: str, name: str, arguments: str, result: str) -> None:
+        succeeded = not result.startswith(("-1", "?"))
+        if name == "connect":
+            if _is_local_process(arguments, result):
+                self._doubt("the build asks another process, for example a compile server")
+        elif name in _HIDING:
+            if succeeded:
+                self._doubt(f"the build uses {name}, behind which strace sees no files")
+        elif name in _LIST or name == "fchdir":
+            descriptor = _DESCRIPTOR.match(arguments)
+            if descriptor is not None and name in _LIST:
+                self.listed.add((None, _unescaped(descriptor["path"])))
+            elif descriptor is not None and succeeded:
+                self._enter(pid, _unescaped(descriptor["path"]))
+        else:
+            paths = self._paths(pid, arguments, only_first=name in _EXECUTE)
+            self.looked_up.update(paths)
+            if succeeded:
+                self._add_success(pid, name, paths, arguments, result)
+
+    def _paths(self, pid: str, arguments: str, *, only_first: bool) -> list[_Named]:
+        paths: list[_Named] = []
+        for found in _PATH.finditer(arguments):
+            at, path = found["at"], _unescaped(found["text"])
+            if at is not None and found[0].startswith("AT_FDCWD"):
+                self._enter(pid, _unescaped(at))
+            if path.startswith(_ALIASES):
+                self._doubt(f"the build names files as {path[:40]}")
+            paths.append((_unescaped(at) if at is not None else self._directory_of.get(pid), path))
+            if only_first:
+                break
+        return paths
+
+    def _add_success(self, pid: str, name: str, paths: Sequence[_Named], arguments: str, result: str) -> None:
+        if name in _OPEN and not _is_directory(arguments):
+            self.opened.update(paths)
+            if (descriptor := _DESCRIPTOR.match(result)) is not None:
+                self.opened.add((None, _unescaped(descriptor["path"])))
+        elif name in _EXECUTE:
+            self.opened.update(paths)
+        elif name in _MOVE:
+            self.moved.update(paths)
+        elif name == "chdir" and paths:
+            base, path = paths[0]
+            if base is None and not path.startswith("/"):
+                self._directory_of.pop(pid, None)
+                known = [os.path.realpath(f"{each}/{path}") for each in self._directories]
+                self._directories.update(dict.fromkeys(known))
+            else:
+                self._enter(pid, os.path.realpath(path if path.startswith("/") else f"{base}/{path}"))
+
+    def _enter(self, pid: str, directory: str) -> None:
+        self._directory_of[pid] = directory
+        self._directories[directory] = None
+
+    def _doubt(self, why: str) -> None:
+        self.incomplete = self.incomplete or why
+
+    def inside(self, tree: str) -> BuildReads:
+        """Return the paths inside a tree, each as it was named and without symbolic links."""
+        resolved: dict[str, str] = {}
+
+        def paths(named: set[_Named]) -> Iterator[str]:
+            for base, path in named:
+                bases = [""] if path.startswith("/") else list(self._directories) if base is None else [base]
+                for each in bases:
+                    full = os.path.normpath(f"{each}/{path}")
+                    parent, _, name = full.rpartition("/")
+                    if parent not in resolved:
+                        resolved[parent] = os.path.realpath(parent)
+                    for found in {full, f"{resolved[parent]}/{name}", os.path.realpath(full)}:
+                        if found == tree or found.startswith(f"{tree}/"):
+                            yield found[len(tree) + 1 :]
+
+        # Go opens directories like files to list them.
+        every = frozenset(paths(self.opened))
+        directories = {path for path in every if os.path.isdir(f"{tree}/{path}")}  # noqa: PTH112 - any bytes
+        opened = (every - directories) | frozenset(paths(self.moved))
+        if any(".git" in path.split("/") for path in every):
+            self._doubt("the build reads git's data, for example with git describe")
+        return BuildReads(
+            opened=opened - {""},
+            looked_up=(frozenset(paths(self.looked_up)) | directories) - opened,
+            listed=frozenset(paths(self.listed)),
+            incomplete=self.incomplete,
+        )
+
+
+def _is_directory(arguments: str) -> bool:
+    flags = arguments.rpartition('"')[2]
+    return "O_DIRECTORY" in flags or "O_PATH" in flags
+
+
+def _is_local_process(arguments: str, result: str) -> bool:
+    """Whether a process connects to another one on this machine, which may read files for the build."""
+    if result.startswith("-1") and "EINPROGRESS" not in result:
+        return False
+    if "AF_UNIX" in arguments:
+        path = _PATH.search(arguments)
+        return path is None or not _unescaped(path["text"]).startswith(_HARMLESS_SOCKETS)
+    return 'inet_addr("127.' in arguments or '"::1"' in arguments
+
+
+def _unescaped(text: str) -> str:
+    """Return a name without strace's escapes."""
+    if "\\" not in text:
+        return text
+
+    def plain(found: re.Match[str]) -> str:
+        code = found[1]
+        if code[0] == "x" and len(code) > 1:
+            return chr(int(code[1:], 16))
+        return chr(int(code, 8)) if code[0] in "01234567" else _ESCAPES.get(code, code)
+
+    # Each escape is one byte of a name.
+    raw = _ESCAPE.sub(plain, text)
+    return raw if raw.isascii() else os.fsdecode(raw.encode("latin-1", "replace"))
