@@ -135,6 +135,11 @@ class Builder(Protocol):
 class ObservingBuilder(Protocol):
     """A builder that can observe which files a build uses."""
 
+    @property
+    def can_observe(self) -> bool:
+        """Whether the necessary tool is installed, and the builds are not in a sandbox."""
+        ...
+
     def observe(
         self, subject: Subject, recipe: Recipe, benchmark_builds: Sequence[BenchmarkLines]
     ) -> BuildReads:

@@ -381,6 +381,11 @@ class LocalBuilder:
                 write_finished(workspace.marker, finished)
         return Prepared(built=built, out=str(workspace.home), artefact=finished.artefact)
 
+    @property
+    def can_observe(self) -> bool:
+        """Whether strace is installed, and the builds are not in a sandbox."""
+        return observer() is not None and self._isolation is None
+
     def observe(
         self, subject: Subject, recipe: Recipe, benchmark_builds: Sequence[BenchmarkLines]
     ) -> BuildReads:

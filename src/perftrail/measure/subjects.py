@@ -400,6 +400,11 @@ class SubjectBuilder:
         yield from self._messages()
         return outcome
 
+    @property
+    def can_observe(self) -> bool:
+        """Whether strace can observe builds here."""
+        return isinstance(self._builder, ObservingBuilder) and self._builder.can_observe
+
     def observe(self, subject: Subject) -> Generator[Event, None, BuildReads]:
         """Return the paths that the builds of a subject and of its benchmarks use, and those that a command names.
 

@@ -100,27 +100,18 @@ def _ancestors(path: str) -> Iterator[str]:
         yield path
 
 
-MOST_PATTERNS = 12
-"""Number of patterns that are proposed; more would have to be read by nobody."""
-
-
-def patterns_of(
-    unread: Collection[str], every: Collection[str], *, most: int = MOST_PATTERNS
-) -> tuple[str, ...]:
-    """Return paths that cover unread files of a tree and no other: whole directories where possible, largest first.
+def patterns_of(unread: Collection[str], every: Collection[str]) -> tuple[str, ...]:
+    """Return paths that cover unread files of a tree and no other, whole directories where possible, sorted.
 
     Names with characters of globs are left out.
 
     >>> files = ["a.c", "NEWS", "docs/a", "docs/b/c", "lib/b.c", "lib/TODO"]
     >>> patterns_of({"NEWS", "docs/a", "docs/b/c", "lib/TODO"}, files)
-    ('docs', 'NEWS', 'lib/TODO')
+    ('NEWS', 'docs', 'lib/TODO')
     """
     read_directories = {directory for path in every if path not in unread for directory in _ancestors(path)}
-    covered: dict[str, int] = {}
+    covered = set()
     for path in unread:
         whole = [directory for directory in _ancestors(path) if directory not in read_directories]
-        name = whole[-1] if whole else path
-        if not set(name) & set("*?[\\"):
-            covered[name] = covered.get(name, 0) + 1
-    ordered = sorted(covered, key=lambda name: (-covered[name], name))
-    return tuple(ordered[:most])
+        covered.add(whole[-1] if whole else path)
+    return tuple(sorted(name for name in covered if not set(name) & set("*?[\\")))

@@ -11,16 +11,17 @@ from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.wording import counted, duration, escaped, listed, quantity
 from perftrail.present.failures import failure_group_lines, remedy_lines, skipped_words
 from perftrail.present.shared_sentences import shell_words
+from perftrail.studyfile.writing import toml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Stage
     from perftrail.model.recipe import Variant
     from perftrail.model.study import Study
     from perftrail.results.remaining_work import Span
-    from perftrail.verbs.check import AttemptReport, FirstRun, StudyPlan
+    from perftrail.verbs.check import AttemptReport, FirstRun, StudyPlan, UnreadFiles
     from perftrail.verbs.init.draft import BuildDraft, StudyDraft
     from perftrail.verbs.init.start import FirstStudy
 
@@ -102,6 +103,9 @@ def print_attempt(study: Study, report: AttemptReport, *, shared_options: Sequen
         _row("outputs", ", ".join(report.outputs))
     for run in report.first_runs:
         _row("first run", _first_run(run))
+    if report.unread is not None:
+        for line in _unread_lines(study, report.unread, len(report.plan.revisions)):
+            click.echo(line)
     if not report.useful:
         top = report.failure_groups[0]
         remedy = _REMEDIES.get(top.group.failure.stage, _CORRECT)
@@ -116,6 +120,18 @@ def print_attempt(study: Study, report: AttemptReport, *, shared_options: Sequen
         least, most = duration(report.find_seconds.least), duration(report.find_seconds.most)
         _row("", f"{least if least == most else f'{least} to {most}'} for most searches with perftrail find")
     _next(study, shared_options)
+
+
+def _unread_lines(study: Study, unread: UnreadFiles, revisions: int) -> Iterator[str]:
+    """Yield the proposal for `build.unaffected_by`, or why there is none."""
+    if unread.incomplete:
+        yield f"{'unread':<12} not observed: {escaped(unread.incomplete, longest=LONGEST_LINE)}"
+    elif unread.patterns:
+        only = f"{unread.revisions} of {counted(revisions, 'revision')} change only such files"
+        yield f"{'unread':<12} no observed build reads these files; {only}. To build such revisions once:"
+        patterns = (*study.build.unaffected_by, *unread.patterns)
+        yield "    [build]"
+        yield f"    unaffected_by = [{', '.join(escaped(toml(each), longest=None) for each in patterns)}]"
 
 
 def _tried_builds(report: AttemptReport) -> str:

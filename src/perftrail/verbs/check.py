@@ -29,17 +29,19 @@ from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
 from perftrail.model.placeholders import insert_texts, names
 from perftrail.model.plan import cells, same_everywhere, subjects
-from perftrail.model.source import NO_PINS, PinsJson
+from perftrail.model.reads import patterns_of
+from perftrail.model.source import MAIN, NO_PINS, PinsJson, matching
 from perftrail.model.subject import Subject
 from perftrail.model.target import shown_metrics
 from perftrail.model.wording import likely_unit, listed, nearest, quoted
+from perftrail.ports import ListableSource
 from perftrail.results.remaining_work import PlanProgress, Span
 from perftrail.results.rows import units_of
 from perftrail.search.forecast import USUAL_BUILDS, USUAL_RUNS
 from perftrail.studyfile.reading import mistake
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 
     from perftrail.errors import Mistake
     from perftrail.measure.events import Event
@@ -129,6 +131,15 @@ class FirstRunJson(TypedDict):
     metrics: dict[str, ValueJson]
 
 
+class UnreadFilesJson(TypedDict):
+    """Files that no observed build uses, as lines for the study."""
+
+    observed: Annotated[list[str], "revisions whose builds were observed with strace"]
+    unaffected_by: Annotated[list[str], "proposed build.unaffected_by; empty if nothing is worth it"]
+    revisions: Annotated[int, "revisions that change only files of the proposal"]
+    incomplete: Annotated[str, "why there is no proposal"]
+
+
 class AttemptReportJson(TypedDict):
     """Results of trying a few revisions."""
 
@@ -144,6 +155,7 @@ class AttemptReportJson(TypedDict):
     find_seconds: Annotated[
         SecondsJson | None, "likely time of find; null: the study names no metric, or nothing ran"
     ]
+    unread: Annotated[UnreadFilesJson | None, "null: builds cannot be observed here"]
     plan: StudyPlanJson
 
 
@@ -463,6 +475,61 @@ class FirstRun:
         }
 
 
+MOST_PATTERNS = 12
+"""Number of paths that `check --try` proposes for `build.unaffected_by`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadFiles:
+    """Paths that no observed build uses, and the number of revisions that change only these.
+
+    `patterns` are those that revisions of the history change, the most often changed first. `incomplete` states why
+    there is no proposal.
+    """
+
+    observed: tuple[Revision, ...]
+    patterns: tuple[str, ...] = ()
+    revisions: int = 0
+    incomplete: str = ""
+
+    def as_json(self) -> UnreadFilesJson:
+        """Return the proposal as `check --try --json` prints it."""
+        return {
+            "observed": [revision.id for revision in self.observed],
+            "unaffected_by": list(self.patterns),
+            "revisions": self.revisions,
+            "incomplete": self.incomplete,
+        }
+
+
+def propose_unaffected(
+    unread: Collection[str], every: Collection[str], touched: Sequence[Sequence[str]]
+) -> tuple[tuple[str, ...], int]:
+    """Return paths for `build.unaffected_by` that cover unread files only, and how many revisions change only these.
+
+    `every` are all files of the observed trees, `touched` the changed files of each revision of the history.
+
+    >>> propose_unaffected({"NEWS", "docs/a", "x"}, ["a.c", "NEWS", "docs/a", "x"], [["docs/a"], ["NEWS", "a.c"]])
+    (('NEWS', 'docs'), 1)
+    """
+    patterns = patterns_of(unread, every)
+    counts = dict.fromkeys(patterns, 0)
+    for paths in touched:
+        for pattern in {found for path in paths if (found := _pattern_of(path, counts)) is not None}:
+            counts[pattern] += 1
+    chosen = sorted((each for each in patterns if counts[each]), key=lambda each: (-counts[each], each))
+    proposed = dict.fromkeys(chosen[:MOST_PATTERNS], 0)
+    only = sum(bool(paths) and all(_pattern_of(path, proposed) for path in paths) for paths in touched)
+    return tuple(proposed), only
+
+
+def _pattern_of(path: str, patterns: Mapping[str, int]) -> str | None:
+    """Return the pattern that is a path or a directory above it."""
+    parts = path.split("/")
+    names = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+    return next((name for name in names if name in patterns), None)
+
+
 MOST_OUTPUTS = 5
 """Largest number of output files that `check --try` names."""
 
@@ -486,6 +553,7 @@ class AttemptReport:
     outputs: tuple[str, ...] = ()
     first_runs: tuple[FirstRun, ...] = ()
     find_seconds: Span | None = None
+    unread: UnreadFiles | None = None
 
     @property
     def useful(self) -> bool:
@@ -505,6 +573,7 @@ class AttemptReport:
             "first_runs": [run.as_json() for run in self.first_runs],
             "failures": [group.as_json() for group in self.failure_groups],
             "find_seconds": _seconds_json(self.find_seconds),
+            "unread": None if self.unread is None else self.unread.as_json(),
             "plan": self.plan.as_json(),
         }
 
@@ -553,6 +622,7 @@ class Attempt:
             outputs=self._outputs(),
             first_runs=tuple(self._first_runs.values()),
             find_seconds=self._find_seconds(len(revisions), left=plan.subjects - plan.built - plan.failed),
+            unread=(yield from self._unread_files(revisions)),
         )
 
     def _failure_groups(self, tried: Sequence[Subject]) -> tuple[GroupWithRemedies, ...]:
@@ -584,6 +654,34 @@ class Attempt:
         globs = self._session.subject_builder.build_inputs.recipe(subject).outputs
         root = Path(self._built[subject].directory)
         return output_files(root, globs, most=MOST_OUTPUTS) if globs else ()
+
+    def _unread_files(self, revisions: Sequence[Revision]) -> Generator[Event, None, UnreadFiles | None]:
+        """Observe the newest usable build of each recipe, and propose the files that none of them reads."""
+        source, subject_builder = self._session.source, self._session.subject_builder
+        inputs = subject_builder.build_inputs
+        chosen = {
+            inputs.recipe_key(inputs.recipe(subject)): subject
+            for subject in self._built
+            if subject in self._started
+        }
+        recipes = [inputs.recipe(subject) for subject in chosen.values()]
+        if not (chosen and isinstance(source, ListableSource) and subject_builder.can_observe):
+            return None
+        if self._session.study.along != MAIN or not all(each.outputs and not each.root for each in recipes):
+            return None
+        observed = tuple(dict.fromkeys(subject.revision for subject in chosen.values()))
+        reads = []
+        for subject in chosen.values():
+            reads.append((yield from subject_builder.observe(subject)))
+        if why := next((each.incomplete for each in reads if each.incomplete), ""):
+            return UnreadFiles(observed=observed, incomplete=why)
+        every = {path for revision in observed for path in source.files(revision)}
+        known = self._session.study.build.unaffected_by
+        wanted = {path for path in every if not (known and matching(known).fullmatch(path))}
+        for each in reads:
+            wanted &= each.unread(wanted)
+        patterns, only = propose_unaffected(wanted, every, source.touched(revisions))
+        return UnreadFiles(observed=observed, patterns=patterns, revisions=only)
 
     def _find_seconds(self, revisions: int, *, left: int) -> Span | None:
         """Return the time that most searches of this many revisions take; `None` if the study names no metric.

@@ -1,0 +1,90 @@
+"""`check --try` observes builds, and proposes files that none of them reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perftrail.builds.observing import observer
+from tests.sources.repositories import Repository
+from tests.starting import start
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(observer() is None, reason="strace is not installed"),
+]
+
+STUDY = """\
+[study]
+title = "What does the build read?"
+
+[source]
+kind = "git"
+location = "{repository}"
+
+[build]
+steps = ["make"]
+outputs = ["work"]
+{more}
+
+[benchmark.work]
+command = "{{build}}/work"
+metrics = {{ steps = {{ pattern = 'steps ([0-9]+)' }} }}
+build = ["test -f {{build}}/data/input"]
+
+[measure]
+warmups = 0
+quiet_threshold = 100
+"""
+
+FILES = {
+    "work.c": '#include <stdio.h>\n#include "steps.h"\nint main(void) { return printf("steps %d\\n", STEPS) < 0; }\n',
+    "steps.h": "#define STEPS 1\n",
+    "Makefile": "work: work.c steps.h\n\tcc -o $@ work.c\n",
+    "data/input": "1\n",
+}
+
+
+def check(study: Path) -> tuple[str, dict[str, object]]:
+    """Try the newest revision; return the printed text, and the JSON about unread files."""
+    printed = start("check", str(study), "--try", "1")
+    assert printed.returncode == 0, printed.stderr
+    answer = json.loads(start("check", str(study), "--try", "1", "--json").stdout)["unread"]
+    return printed.stdout, answer
+
+
+def test_files_that_no_build_reads_are_proposed_for_the_study(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    for number in range(4):
+        texts = {
+            "ChangeLog": f"{number}\n",
+            "docs/a/b.txt": f"{number // 2}\n",
+            "docs/c.txt": "c\n",
+            "TODO": "x\n",
+        }
+        repository.commit({**FILES, **texts, "steps.h": f"#define STEPS {1 + number // 3}\n"})
+    (tmp_path / "perftrail.toml").write_text(STUDY.format(repository=repository.path, more=""))
+    text, unread = check(tmp_path)
+    assert unread["unaffected_by"] == ["ChangeLog", "docs"]
+    assert unread["revisions"] == 2
+    assert "2 of 4 revisions change only such files" in text
+    assert 'unaffected_by = ["ChangeLog", "docs"]' in text
+    more = 'unaffected_by = ["ChangeLog", "docs"]'
+    (tmp_path / "perftrail.toml").write_text(STUDY.format(repository=repository.path, more=more))
+    text, unread = check(tmp_path)
+    assert unread["unaffected_by"] == []
+    assert "unaffected_by" not in text
+
+
+def test_a_build_that_asks_git_is_not_judged(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    makefile = "work: work.c steps.h\n\tgit rev-parse HEAD > version\n\tcc -o $@ work.c\n"
+    repository.commit({**FILES, "Makefile": makefile, "NEWS": "1\n"})
+    repository.commit({**FILES, "Makefile": makefile, "NEWS": "2\n"})
+    (tmp_path / "perftrail.toml").write_text(STUDY.format(repository=repository.path, more=""))
+    text, unread = check(tmp_path)
+    assert unread["unaffected_by"] == []
+    assert "reads git's data" in str(unread["incomplete"])
+    assert "unread       not observed: the build reads git's data" in text
