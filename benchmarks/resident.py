@@ -81,34 +81,43 @@ class Outcome:
 @click.option("--benchmarks", default=12, help="Number of benchmarks of the suite.")
 @click.option("--import-seconds", default=2.0, help="CPU time of the suite's import.")
 @click.option("--effect", default=0.05, help="How much more every second benchmark works.")
+@click.option("--threshold", default="2.5%", help="Smallest change that counts.")
+@click.option(
+    "--head",
+    type=click.Choice(["planted", "comments", "both"]),
+    default="both",
+    help="How the head differs from the base.",
+)
 @click.option("--steps", default=200_000, help="Numbers that a benchmark adds up.")
 @click.option(
     "--quiet-threshold", default=0.1, help="CPU cores that other processes may use while a pair is measured."
 )
-@click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each comparison.")
 def main(
     benchmarks: int,
     import_seconds: float,
     effect: float,
+    threshold: str,
+    head: str,
     steps: int,
     quiet_threshold: float,
-    markdown: bool,
     as_json: bool,
 ) -> None:
     """Compare two revisions of a suite with resident processes and without, and print verdicts and times."""
     outcomes = []
     with tempfile.TemporaryDirectory() as scratch:
-        for planted in (True, False):
+        for planted in (True, False) if head == "both" else (head == "planted",):
             for resident in (True, False):
                 directory = Path(scratch, f"{planted}-{resident}")
                 base = [steps] * benchmarks
-                head = [round(each * (1.0 + effect * (number % 2))) for number, each in enumerate(base)]
-                _history(directory / "repository", base, head if planted else base, import_seconds)
+                changed = [
+                    round(each * (1.0 + effect * (1 - number % 2))) for number, each in enumerate(base)
+                ]
+                _history(directory / "repository", base, changed if planted else base, import_seconds)
                 study = {"resident": str(resident).lower(), "quiet_threshold": quiet_threshold}
                 (directory / "perftrail.toml").write_text(STUDY % study)
-                outcomes.append(_compared(directory, resident=resident, planted=planted))
-                sys.stderr.write(f"{len(outcomes)} of 4 comparisons\n")
+                outcomes.append(_compared(directory, threshold, resident=resident, planted=planted))
+                sys.stderr.write(f"{'  '.join(outcomes[-1].row)} s\n")
     if as_json:
         for each in outcomes:
             click.echo(json.dumps({name: getattr(each, name) for name in Outcome.__slots__}))
@@ -117,12 +126,7 @@ def main(
     rows = [each.row for each in outcomes]
     faster = _times_faster(outcomes)
     summary = f"Verdicts with resident processes: {faster:.1f} times as fast."
-    if markdown:
-        click.echo(f"{measured_on()}.\n\n{table([head_row, *rows])}\n\n{summary}")
-        return
-    for line in (head_row, *rows):
-        click.echo("  ".join(cell.ljust(22) for cell in line))
-    click.echo(summary)
+    click.echo(f"{measured_on()}.\n\n{table([head_row, *rows])}\n\n{summary}")
 
 
 def _times_faster(outcomes: Sequence[Outcome]) -> float:
@@ -149,9 +153,10 @@ def _history(path: Path, base: Sequence[int], head: Sequence[int], import_second
         subprocess.run([*git, "commit", "-q", "-m", comment], cwd=path, check=True)
 
 
-def _compared(directory: Path, *, resident: bool, planted: bool) -> Outcome:
+def _compared(directory: Path, threshold: str, *, resident: bool, planted: bool) -> Outcome:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = [sys.executable, "-m", "perftrail", "compare", "HEAD~1", "HEAD", str(directory), "--json"]
+    command += ["--threshold", threshold]
     began = time.monotonic()
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}
@@ -161,9 +166,9 @@ def _compared(directory: Path, *, resident: bool, planted: bool) -> Outcome:
         raise click.ClickException(f"exit {done.returncode}: {done.stderr}")
     right = unclear = wrong = 0
     for each in json.loads(done.stdout)["comparisons"]:
-        # Only benchmarks with an odd number were changed.
-        number = int(each["name"].partition("number=")[2].partition("]")[0].partition(",")[0])
-        truth = "slower" if planted and number % 2 else "same"
+        # Only benchmarks with an even number were changed. A single one has no number in its name.
+        number = int(each["name"].partition("number=")[2].partition("]")[0].partition(",")[0] or 0)
+        truth = "same" if number % 2 or not planted else "slower"
         right += each["verdict"] == truth
         unclear += each["verdict"] == "unclear"
         wrong += each["verdict"] not in (truth, "unclear")

@@ -11,21 +11,9 @@ import pytest
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_both_ways_to_start_a_suite_are_compared() -> None:
-    words = (
-        "--benchmarks",
-        "2",
-        "--import-seconds",
-        "0.1",
-        "--effect",
-        "7",
-        "--steps",
-        "20000",
-        "--json",
-        "--quiet-threshold",
-        "100",
-    )
+    words = ["--benchmarks", "1", "--import-seconds", "0.1", "--effect", "7", "--steps", "20000", "--json"]
+    words += ["--head", "planted", "--quiet-threshold", "100", "--threshold", "30%"]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.resident", *words],
         capture_output=True,
@@ -35,11 +23,5 @@ def test_both_ways_to_start_a_suite_are_compared() -> None:
     )
     assert done.returncode == 0, done.stderr
     outcomes = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(each["planted"], each["resident"]) for each in outcomes] == [
-        (True, True),
-        (True, False),
-        (False, True),
-        (False, False),
-    ]
-    assert all(each["right"] + each["unclear"] + each["wrong"] == 2 for each in outcomes)
-    assert all(each["right"] >= 1 for each in outcomes if each["planted"])
+    assert [each["resident"] for each in outcomes] == [True, False]
+    assert all((each["right"], each["unclear"], each["wrong"]) == (1, 0, 0) for each in outcomes)
