@@ -108,6 +108,11 @@ static inline void *note(void *block, size_t bytes)
     if (UNLIKELY(!block))
         return block;
     struct slot *slot = own_slot();
+    if (UNLIKELY(counts.stacks)) {
+        if (slot->as.thread.busy)
+            return block;
+        add_stack(slot, bytes);
+    }
     slot->as.thread.allocations++;
     slot->as.thread.bytes += bytes;
     change_live(slot, size_of(block));

@@ -13,6 +13,8 @@
 
 _Static_assert(sizeof(struct slot) == 128, "process/allocation_counts.py reads it");
 _Static_assert(sizeof(struct head) == sizeof(struct slot), "process/allocation_counts.py reads it");
+_Static_assert(sizeof(struct stack) == 256, "process/allocation_counts.py reads it");
+_Static_assert(sizeof(struct module) == 512, "process/allocation_counts.py reads it");
 
 #define BATCH_BYTES 65536
 
@@ -35,9 +37,17 @@ static struct slot *slots(void)
 static struct slot *take(enum kind kind)
 {
     uint64_t number = __atomic_add_fetch(&counts.head->taken, 1, __ATOMIC_RELAXED);
-    struct slot *slot = slots() + (number < counts.slots ? number : counts.slots - 1);
+    uint64_t last = counts.head->slots - 1;
+    struct slot *slot = slots() + (number < last ? number : last);
     slot->kind = kind;
     return slot;
+}
+
+static void begin_thread(struct slot *slot)
+{
+    slot->as.thread.batch = BATCH_BYTES;
+    slot->as.thread.until_stack = 1;
+    slot->as.thread.random = counts.head->seed + (uint64_t)(slot - slots());
 }
 
 struct slot *take_thread(void)
@@ -45,7 +55,7 @@ struct slot *take_thread(void)
     if (!counts.head)
         return &early_thread;
     struct slot *slot = take(THREAD);
-    slot->as.thread.batch = BATCH_BYTES;
+    begin_thread(slot);
     own = slot;
 #if !__GLIBC_PREREQ(2, 32)
     single_threaded = false;
@@ -120,6 +130,16 @@ static bool has_other_allocator(void)
     return is_of_other_allocator(next_definition("malloc"));
 }
 
+/* Return whether a file has the size of its tables. */
+static bool fits(const struct head *head, uint64_t size)
+{
+    uint64_t most = (uint64_t)1 << 32;
+    return head->slots >= 3 && head->slots < most && head->stacks < most && head->modules < most &&
+           head->slots * sizeof(struct slot) + head->stacks * sizeof(struct stack) +
+                   head->modules * sizeof(struct module) <=
+               size;
+}
+
 __attribute__((constructor(101))) static void begin(void)
 {
     const char *path = getenv("PERFTRAIL_ALLOCATIONS");
@@ -133,9 +153,12 @@ __attribute__((constructor(101))) static void begin(void)
     close(file);
     if (mapped == MAP_FAILED)
         return;
+    if (!fits(mapped, (uint64_t)size)) {
+        munmap(mapped, (size_t)size);
+        return;
+    }
     bool other = has_other_allocator();
     sees_ends = pthread_key_create(&end_of_thread, end_thread) == 0;
-    counts.slots = (uint64_t)size / sizeof(struct slot);
     counts.head = mapped;
     __atomic_add_fetch(&counts.head->images, 1, __ATOMIC_RELAXED);
     struct slot *process = take(PROCESS);
@@ -144,7 +167,11 @@ __attribute__((constructor(101))) static void begin(void)
     counts.process = process;
     struct slot *thread = take(THREAD);
     thread->as.thread = early_thread.as.thread;
-    thread->as.thread.batch = BATCH_BYTES;
+    begin_thread(thread);
     own = thread;
+    char *stacks = (char *)(slots() + counts.head->slots);
+    if (counts.head->stacks)
+        begin_stacks((struct stack *)(void *)stacks,
+                     (struct module *)(void *)(stacks + counts.head->stacks * sizeof(struct stack)));
     pthread_atfork(NULL, NULL, begin_child);
 }

@@ -18,7 +18,11 @@ struct head {           /* at the position of the first slot; process/allocation
     uint64_t taken;     /* slots in use */
     uint64_t images;    /* programs that loaded this object */
     uint64_t started;   /* programs that these started by exec and posix_spawn */
-    uint64_t unused[13];
+    /* Set by the client: numbers of entries of the tables, in this order, and a seed, not 0, for samples. */
+    uint64_t slots, stacks, modules, seed;
+    uint64_t lost_stacks; /* allocations whose stack has no entry, because the table is full */
+    uint64_t module_count;
+    uint64_t unused[7];
 };
 
 enum kind { THREAD = 1, PROCESS = 2 };
@@ -31,6 +35,9 @@ struct slot { /* two cache lines; process/allocation_counts.py reads it */
             uint64_t mappings, mapped_bytes;    /* anonymous mappings that the program requested itself */
             int64_t pending;                    /* bytes in use that are not yet part of the process's */
             int64_t batch;                      /* limit of pending bytes, if the process has several threads */
+            uint64_t until_stack;               /* allocations until the next one whose stack is stored */
+            uint64_t stacks, random;            /* stored stacks, and the state of their random numbers */
+            uint64_t busy;                      /* 1: a stack is being stored; allocations are not the program's */
         } thread;
         struct {
             int64_t live, peak;       /* bytes in use, as the allocator rounded them */
@@ -43,7 +50,7 @@ struct slot { /* two cache lines; process/allocation_counts.py reads it */
 struct counts { /* what this process counts into */
     struct head *head;    /* NULL while nothing is counted */
     struct slot *process;
-    uint64_t slots;
+    bool stacks;
 };
 
 #if __GLIBC_PREREQ(2, 32)
@@ -83,6 +90,25 @@ static inline void change_live(struct slot *slot, int64_t bytes)
     if (UNLIKELY(pending > slot->as.thread.batch || pending < -slot->as.thread.batch))
         publish(slot);
 }
+
+/* Stacks are stored if the client asked for them: of every allocation of a thread's first ones, then of a random sample. */
+struct stack { /* process/allocation_counts.py reads it */
+    uint64_t hash;               /* 0: unused; equal for equal stacks of one process */
+    uint64_t process;            /* number of the process's slot */
+    uint64_t allocations, bytes; /* each sample counts for the allocations that it represents */
+    uint64_t depth;
+    uint64_t frames[27]; /* addresses of calls, the innermost first */
+};
+
+struct module { /* a program or library in which a stored address lies */
+    uint64_t process;
+    uint64_t base; /* what to subtract from an address for the position in the file */
+    uint64_t first, last;
+    char path[480];
+};
+
+void begin_stacks(struct stack *stacks, struct module *modules);
+void add_stack(struct slot *slot, size_t bytes);
 
 /* Return the definition of a function that follows that of this object: the C library's. */
 void *next_definition(const char *name);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -102,6 +103,19 @@ def test_a_planted_change_of_3_percent_is_found_by_its_allocations(study: tuple[
         103_000,
     }
     assert all(100 <= row["estimate"]["value"] <= 128 for row in rows if row["metric"] == "heap_peak")
+
+
+@pytest.mark.skipif(not shutil.which("addr2line"), reason="addr2line is not installed")
+def test_explain_names_the_function_that_allocates_more(study: tuple[Path, list[str]]) -> None:
+    file, commits = study
+    done = start("explain", commits[CULPRIT], str(file), "--only", "variant=plain", "--json")
+    [point] = json.loads(done.stdout)["points"]
+    metrics = {each["name"]: each for each in point["metrics"]}
+    whole = metrics["allocations"]
+    assert (whole["before"], whole["after"], whole["differs"]) == (1000, 1030, True)
+    site = metrics["allocations in index_entries → store_entry (work.c)"]
+    assert (site["before"], site["after"]) == (1000, 1030)
+    assert site["differs"]
 
 
 def test_a_static_variant_fails_because_its_allocations_cannot_be_counted(

@@ -28,7 +28,8 @@ class Command:
     samples otherwise, ``sampled`` always samples, ``off`` does neither. `process_limit` applies to the tree, if
     a cgroup can enforce it. `cpus` binds the process to these CPUs, and `numa` its memory to these NUMA nodes.
     `limits` are soft and hard limits; None is unlimited. `lock_counter` counts pthread locks with an object that
-    is preloaded into every dynamic glibc program, and `allocation_counter` heap allocations likewise.
+    is preloaded into every dynamic glibc program, and `allocation_counter` heap allocations likewise,
+    with the stacks of a sample if it is ``stacks``.
     """
 
     arguments: tuple[str, ...]
@@ -50,7 +51,7 @@ class Command:
     limits: Mapping[Resource, int | None] = field(default_factory=dict)
     counters: bool = False
     lock_counter: Literal["off", "preload"] = "off"
-    allocation_counter: Literal["off", "preload"] = "off"
+    allocation_counter: Literal["off", "preload", "stacks"] = "off"
 
     def __post_init__(self) -> None:
         if not self.arguments:
@@ -195,6 +196,18 @@ class LockCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AllocationStack:
+    """A stack of calls, and the allocations and bytes that it requested, extrapolated from samples.
+
+    `frames` are the programs or libraries of the calls with the positions in them, the innermost call first.
+    """
+
+    allocations: int
+    bytes: int
+    frames: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AllocationCounts:
     """Heap allocations of a tree's processes, counted by a preloaded object.
 
@@ -204,6 +217,9 @@ class AllocationCounts:
 
     Not counted: `other_allocators` processes whose program has its own allocator, `uncounted_programs` that are
     static, of another C library or without LD_PRELOAD in their environment, and `uncounted_threads` of too many.
+
+    `stacks` are exact for the first 100,000 allocations of each thread, and samples of later ones; there are none
+    unless requested. `lost_stacks` allocations have no stack, because there were too many different ones.
     """
 
     allocations: int
@@ -215,6 +231,8 @@ class AllocationCounts:
     other_allocators: int = 0
     uncounted_programs: int = 0
     uncounted_threads: int = 0
+    stacks: tuple[AllocationStack, ...] = ()
+    lost_stacks: int = 0
 
 
 def why_uncounted(counts: AllocationCounts | None) -> str:

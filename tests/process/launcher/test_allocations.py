@@ -13,7 +13,7 @@ import pytest
 
 from perftrail.errors import LauncherError
 from perftrail.model.process import AllocationCounts, Exited, why_uncounted
-from perftrail.process.allocation_counts import AllocationFile
+from perftrail.process.allocation_counts import AllocationFile, Tables
 from perftrail.process.launcher import Launcher
 
 if TYPE_CHECKING:
@@ -198,9 +198,49 @@ def test_locks_and_allocations_are_counted_together(launcher: Launcher, trial: T
     assert counts_of(ran).allocations >= 1
 
 
+def test_stacks_have_all_allocations_with_the_files_and_positions_of_their_calls(
+    launcher: Launcher, trial: Trial
+) -> None:
+    command = trial.command("alloc_work", "threads", 4, 1000, 100, "return", allocation_counter="stacks")
+    counts = counts_of(launcher.run(command))
+    assert counts.lost_stacks == 0
+    assert sum(stack.allocations for stack in counts.stacks) == counts.allocations
+    assert sum(stack.bytes for stack in counts.stacks) == counts.bytes
+    largest = max(counts.stacks, key=lambda stack: stack.allocations)
+    assert (largest.allocations, largest.bytes) == (4000, 400_000)
+    file, position = largest.frames[0]
+    assert Path(file) == trial.targets / "alloc_work"
+    assert name_of(Path(file), position) == "work"
+    assert {Path(file).name.partition(".")[0] for file, _ in largest.frames} == {"alloc_work", "libc"}
+
+
+def test_stacks_of_many_allocations_are_a_sample(launcher: Launcher, trial: Trial) -> None:
+    command = trial.command("alloc_work", "threads", 1, 1_000_000, 100, "return", allocation_counter="stacks")
+    counts = counts_of(launcher.run(command))
+    largest = max(stack.allocations for stack in counts.stacks)
+    assert 1_000_000 * 0.98 < largest < 1_000_000 * 1.02
+
+
+def test_a_forked_child_has_its_own_stacks(launcher: Launcher, trial: Trial) -> None:
+    counts = counts_of(launcher.run(trial.command("alloc_work", "fork", allocation_counter="stacks")))
+    assert sorted(stack.bytes for stack in counts.stacks) == [500_000, 1_000_000]
+    names = {name_of(Path(file), position) for file, position in (each.frames[0] for each in counts.stacks)}
+    assert names == {"main"}
+
+
+def name_of(file: Path, position: int) -> str:
+    """Return the function at a position, from the program's table of symbols."""
+    listed = subprocess.run(["nm", "-n", file], check=True, capture_output=True, text=True).stdout
+    functions = [line.split() for line in listed.splitlines() if " t " in line.lower()]
+    return next(name for address, _, name in reversed(functions) if int(address, 16) <= position)
+
+
 def test_more_threads_than_slots_are_reported(plain_launcher: Path, trial: Trial) -> None:
     counts = trial.directory / "counts"
-    counts.write_bytes(bytes(4 * 128))
+    tables = Tables(slots=4)
+    with counts.open("wb") as file:
+        file.truncate(tables.size)
+        AllocationFile(file, tables).prepare()
     done = subprocess.run(
         [trial.targets / "alloc_work", "threads", "4", "100", "10", "return"],
         env={
@@ -213,7 +253,7 @@ def test_more_threads_than_slots_are_reported(plain_launcher: Path, trial: Trial
     assert done.returncode == 0
     assert counts.stat().st_size == 4 * 128
     with counts.open("rb") as file:
-        found = AllocationFile(file, slots=4).counted()
+        found = AllocationFile(file, tables).counted()
     assert found is not None
     assert found.uncounted_threads == 3
 
@@ -244,7 +284,7 @@ def test_a_file_with_any_content_is_read(tmp_path: Path) -> None:
     for content in (b"", b"\0" * 128, os.urandom(128 * 50), b"\xff" * 1000):
         garbage.write_bytes(content)
         with garbage.open("rb") as file:
-            found = AllocationFile(file).counted()
+            found = AllocationFile(file, Tables(slots=10, stacks=10, modules=10)).counted()
         assert found is None or found.heap_peak_bytes >= 0
 
 

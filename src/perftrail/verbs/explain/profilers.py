@@ -16,8 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from perftrail.errors import LauncherError
-from perftrail.measure.function_profilers import CallgrindProfiler, PerfProfiler, PythonProfiler, under
-from perftrail.measure.invocation import allocation_metrics, lock_metrics
+from perftrail.measure.call_sites import FunctionNames, call_sites
+from perftrail.measure.function_profilers import (
+    CallgrindProfiler,
+    PerfProfiler,
+    PythonProfiler,
+    program_functions,
+    under,
+)
+from perftrail.measure.invocation import DETERMINISTIC, allocation_metrics, lock_metrics
 from perftrail.model.build import Failure
 from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.process import Command, Exited
@@ -54,8 +61,9 @@ FLOORS: Mapping[str, float] = {"": 5.0, "s": 1e-4, "B": 65536.0}
 """Constant added to both values before their ratio is computed, by unit: 5 of a count, 100 µs, 64 KiB."""
 
 SHARE_OF_CALLS = 0.01
+SHARE_OF_ALLOCATIONS = 0.01
 SHARE_OF_INSTRUCTIONS = 0.5
-"""The same constant for one function or system call, as a share of the total."""
+"""The same constant for one function, call site or system call, as a share of the total."""
 
 SHARE_OF_MISSES = 0.002
 """The same constant for cache and branch misses, as a share of the instructions."""
@@ -183,7 +191,7 @@ class LocksProfiler:
 
 
 class AllocationsProfiler:
-    """An invocation with a preloaded object that counts heap allocations."""
+    """An invocation with a preloaded object that counts heap allocations, and samples their stacks."""
 
     name = "allocations"
     slowdown = 1.0
@@ -191,6 +199,7 @@ class AllocationsProfiler:
     def __init__(self, invoker: Invoker, *, invocations: int) -> None:
         self.invocations = invocations
         self._invoker = invoker
+        self._names = FunctionNames(invoker.starter)
 
     def unsupported_reason(self) -> str:
         """Return a reason if the preloaded object was not built."""
@@ -205,17 +214,37 @@ class AllocationsProfiler:
         observed = self._invoker.observe(
             ready,
             f"allocations-{number}",
-            lambda command: replace(command, lock_counter="off", allocation_counter="preload"),
+            lambda command: replace(
+                command,
+                environment={**DETERMINISTIC, **command.environment},
+                aslr=False,
+                lock_counter="off",
+                allocation_counter="stacks",
+            ),
         )
         if isinstance(observed.result, Failure):
             return observed.result
-        assert observed.ran.allocations is not None
+        counts = observed.ran.allocations
+        assert counts is not None
+        frames = (frame for stack in counts.stacks for frame in stack.frames)
+        functions = self._names.named(frames, output=Path(observed.log).with_suffix(".names"))
+        sites = call_sites(counts.stacks, functions, program_functions(ready))
+        floor = max(FLOORS[""], SHARE_OF_ALLOCATIONS * counts.allocations)
+        floor_bytes = max(FLOORS["B"], SHARE_OF_ALLOCATIONS * counts.bytes)
+        by_site = {
+            f"{what} {site}": ProfiledMetric(value=float(value), unit=unit, method="preload", floor=least)
+            for site, found in sites.items()
+            for what, value, unit, least in (
+                ("allocations in", found.allocations, "", floor),
+                ("bytes allocated in", found.bytes, "B", floor_bytes),
+            )
+        }
         units = {name: metric.unit for name, metric in COUNTED["allocations"].items()}
         return {
             name: ProfiledMetric(value=value, unit=units[name], method="preload", floor=FLOORS[units[name]])
-            for name, value in allocation_metrics(observed.ran.allocations).items()
+            for name, value in allocation_metrics(counts).items()
             if name in ALWAYS_REPORTED or value > 0.0
-        }
+        } | by_site
 
 
 class CallsProfiler:
