@@ -63,10 +63,11 @@ def test_inlined_functions_are_found_at_the_addresses_of_their_code(tmp_path: Pa
     symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
     [start] = [int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(" T first")]
     with Launcher() as starter:
-        found = ObjectCode(starter).inlined(program, range(start, start + 60))
-        assert ObjectCode(starter).inlined("/nonexistent", [1]) == {}
-    assert {function.name for chain in found.values() for function in chain} == {"mix"}
-    [mix] = {function for chain in found.values() for function in chain}
+        found = ObjectCode(starter).frames(program, range(start, start + 60))
+        assert ObjectCode(starter).frames("/nonexistent", [1]) == {}
+    assert {(Path(each.file).name, each.line) for each in found.values()} == {("main.c", 5)}
+    [mix] = {function for each in found.values() for function in each.inlined}
+    assert mix.name == "mix"
     assert (Path(mix.file).name, mix.line) == ("main.c", 4)
 
 

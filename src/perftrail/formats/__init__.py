@@ -1,6 +1,6 @@
 """Formats of other benchmark tools: detected by content, each read and written by one module.
 
-Formats of profiles have other modules: `callgrind`, `perf_script`.
+Formats of profiles have other modules: `callgrind` and `perf_script` read, `speedscope` and `pprof` write.
 """
 
 from __future__ import annotations

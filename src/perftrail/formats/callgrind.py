@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.model.profile import Calls, Function, Profile, added, joined
+from perftrail.model.profile import Calls, Frames, Function, Profile, added, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,8 +48,8 @@ def read_callgrind(text: str) -> Profile:
     return CallgrindFile(text).profile()
 
 
-Inlined = Mapping[tuple[str, int], tuple[Function, ...]]
-"""The functions that were inlined at an address of an object, the outermost first, without the function itself."""
+FramesAt = Mapping[tuple[str, int], Frames]
+"""The frames by object and address."""
 
 
 class CallgrindFile:
@@ -78,9 +78,9 @@ class CallgrindFile:
                 found[function.object].add(address)
         return dict(found)
 
-    def profile(self, inlined: Inlined | None = None) -> Profile:
-        """Return the profile. Functions of `inlined` have the costs and calls at their addresses."""
-        return _profile(self._reader, inlined or {})
+    def profile(self, frames: FramesAt | None = None) -> Profile:
+        """Return the profile. Functions that are inlined in `frames` have the costs and calls at their addresses."""
+        return _profile(self._reader, frames or {})
 
 
 def read_processes(texts: Iterable[str]) -> Profile:
@@ -213,36 +213,47 @@ class _Reader:
 class _Inlining:
     """Finds the function that has the costs at an address: the innermost inlined one, or the function itself."""
 
-    def __init__(self, reader: _Reader, inlined: Inlined) -> None:
-        self._inlined = inlined
-        lines: defaultdict[Function, list[int]] = defaultdict(list)
+    def __init__(self, reader: _Reader, frames: FramesAt) -> None:
+        self._frames = frames
+        own_lines: defaultdict[Function, list[int]] = defaultdict(list)
+        homes: defaultdict[Function, list[tuple[str, int]]] = defaultdict(list)
         for (level, address), by_line in reader.lines.items():
             function = outermost(level)
-            if not self.chain(level, address):
-                lines[function] += [line for file, line in by_line if file == function.file]
-        self._line = {each: min(found) for each, found in lines.items() if found}
-        self._line |= {outermost(each): line for each, line in reader.entry.items() if line}
-
-    def chain(self, function: Function, address: int) -> tuple[Function, ...]:
-        return self._inlined.get((function.object, address), ())
+            frame = frames.get((level.object, address))
+            if frame is None:
+                own_lines[function] += [line for file, line in by_line if file == function.file]
+            elif not frame.inlined:
+                homes[function] += by_line
+        self._place = {each: (each.file, min(found)) for each, found in own_lines.items() if found}
+        self._place |= {outermost(each): (each.file, line) for each, line in reader.entry.items() if line}
+        # Callgrind takes the file of a function from its first instruction, which may be of an inlined function.
+        self._place |= {each: _home(found) for each, found in homes.items()}
 
     def named(self, level: Function) -> Function:
         """Return a function without its recursion level, with its first line: that of its entry, or its smallest."""
         function = outermost(level)
-        return Function(function.name, function.file, self._line.get(function, 0), function.object)
+        file, line = self._place.get(function, (function.file, 0))
+        return Function(function.name, file, line, function.object)
 
     def path(self, level: Function, address: int) -> tuple[Function, ...]:
         """Return a function and what was inlined at an address, the innermost last, without direct recursion."""
         path = [self.named(level)]
-        for each in self.chain(level, address):
+        frame = self._frames.get((level.object, address))
+        for each in frame.inlined if frame is not None else ():
             if each not in path:
                 path.append(each)
         return tuple(path)
 
 
-def _profile(reader: _Reader, inlined: Inlined) -> Profile:
+def _home(positions: list[tuple[str, int]]) -> tuple[str, int]:
+    """Return the file with most instructions, and its first line there."""
+    file = Counter(file for file, _ in positions).most_common(1)[0][0]
+    return file, min(line for each, line in positions if each == file)
+
+
+def _profile(reader: _Reader, frames: FramesAt) -> Profile:
     width = len(reader.events)
-    found = _Inlining(reader, inlined)
+    found = _Inlining(reader, frames)
     own: defaultdict[Function, list[Costs]] = defaultdict(list)
     inclusive: defaultdict[Function, list[Costs]] = defaultdict(list)
     edges: defaultdict[tuple[Function, Function], list[Calls]] = defaultdict(list)

@@ -121,13 +121,13 @@ class CallgrindProfiler:
     def _read(self, files: Sequence[CallgrindFile], inside: Callable[[Function], bool]) -> Profile:
         profiles = []
         for file in files:
-            inlined = {
-                (object, address): functions
+            frames = {
+                (object, address): frame
                 for object, addresses in file.addresses().items()
                 if inside(Function("", object=object))
-                for address, functions in self._code.inlined(object, addresses).items()
+                for address, frame in self._code.frames(object, addresses).items()
             }
-            profiles.append(file.profile(inlined))
+            profiles.append(file.profile(frames))
         profile = joined_processes(profiles)
         return profile.with_bodies(self._code.bodies(each for each in profile.own if inside(each)))
 

@@ -66,6 +66,18 @@ def base_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Frames:
+    """What is at an address: the source position of the function that has it, and what was inlined there.
+
+    `inlined` has the outermost function first.
+    """
+
+    file: str
+    line: int
+    inlined: tuple[Function, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Calls:
     """The calls of one function from another: how many, 0 in sampled profiles, and their inclusive costs."""
 

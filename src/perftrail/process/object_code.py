@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.model.process import Command, Exited
-from perftrail.model.profile import Function, base_name
+from perftrail.model.profile import Frames, Function, base_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -48,22 +48,22 @@ class ObjectCode:
     def __init__(self, starter: Starter) -> None:
         self._starter = starter
         self._bodies: dict[str, dict[str, str]] = {}
-        self._inlined: dict[tuple[str, frozenset[int]], dict[int, tuple[Function, ...]]] = {}
+        self._frames: dict[tuple[str, frozenset[int]], dict[int, Frames]] = {}
 
-    def inlined(self, object: str, addresses: Collection[int]) -> dict[int, tuple[Function, ...]]:
-        """Return the functions that were inlined at addresses, the outermost first; addresses without are missing."""
+    def frames(self, object: str, addresses: Collection[int]) -> dict[int, Frames]:
+        """Return the source positions of addresses and the functions inlined there; unknown ones are missing."""
         program = shutil.which("addr2line")
         if program is None or not addresses or not object.startswith("/"):
             return {}
         question = object, frozenset(addresses)
-        if question in self._inlined:
-            return self._inlined[question]
+        if question in self._frames:
+            return self._frames[question]
         with tempfile.TemporaryDirectory(prefix="perftrail-code-") as scratch:
             asked = Path(scratch) / "addresses"
             asked.write_text("".join(f"{address:#x}\n" for address in sorted(addresses)))
             text = self._output((program, "-a", "-i", "-f", "-C", "-e", object), scratch, stdin=asked)
-        self._inlined[question] = read_frames(text, object)
-        return self._inlined[question]
+        self._frames[question] = read_frames(text, object)
+        return self._frames[question]
 
     def bodies(self, functions: Iterable[Function]) -> dict[Function, str]:
         """Return the fingerprint of the machine code of each function that has a symbol.
@@ -112,11 +112,12 @@ class ObjectCode:
         return output.read_text(errors="replace")
 
 
-def read_frames(text: str, object: str) -> dict[int, tuple[Function, ...]]:
-    r"""Read the output of ``addr2line -a -i -f``: the functions inlined at each address, the outermost first.
+def read_frames(text: str, object: str) -> dict[int, Frames]:
+    r"""Read the output of ``addr2line -a -i -f``.
 
-    >>> read_frames("0x11\nmix\n/a.h:4\nmain\n/a.c:9 (discriminator 2)\n0x20\nmain\n/a.c:3\n", "/bin/a")
-    {17: (Function(name='mix', file='/a.h', line=4, object='/bin/a'),)}
+    >>> [frame] = read_frames("0x11\nmix\n/a.h:4\nmain\n/a.c:9 (discriminator 2)\n", "/bin/a").values()
+    >>> frame.file, frame.line, [(each.name, each.line) for each in frame.inlined]
+    ('/a.c', 9, [('mix', 4)])
     """
     places: dict[int, list[tuple[str, str, int]]] = {}
     frames: list[tuple[str, str, int]] = []
@@ -131,9 +132,13 @@ def read_frames(text: str, object: str) -> dict[int, tuple[Function, ...]]:
         for name, file, at in frames[:-1]:
             first[name, file] = min(at, first.get((name, file), at))
     return {
-        address: tuple(Function(name, file, first[name, file], object) for name, file, _ in frames[-2::-1])
+        address: Frames(
+            frames[-1][1],
+            frames[-1][2],
+            tuple(Function(name, file, first[name, file], object) for name, file, _ in frames[-2::-1]),
+        )
         for address, frames in places.items()
-        if len(frames) > 1
+        if frames and frames[-1][1]
     }
 
 

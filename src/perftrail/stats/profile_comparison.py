@@ -71,6 +71,9 @@ SMALLEST_SHARE = 0.005
 SMALLEST_MISSES = 0.05
 """The same for a contribution by cache and branch misses alone: smaller ones also come from the layout."""
 
+SMALLEST_MISSES_OF_CHANGED = 0.01
+"""The same for a function whose machine code is known to differ."""
+
 SHIFT_TOLERANCE = 0.35
 """Largest relative difference between a loss and a gain that are one cost shift."""
 
@@ -86,8 +89,9 @@ _SYSTEM_OBJECTS = ("/usr/lib", "/lib", "[")
 _LIBRARY_FILES = (
     "/usr/lib", "/usr/include", "/usr/share", "/usr/local/go/", "/rustc/", "/.cargo/registry/", "/.rustup/",
     "/site-packages/", "/dist-packages/", "/lib/python3", "/go/pkg/mod/", "/include/c++/", "<frozen ",
+    "/rust/deps/",
 )  # fmt: skip
-_COMPILED_IN = ("/rustc/", "/include/c++/")
+_COMPILED_IN = ("/rustc/", "/rust/deps/", "/include/c++/")
 """Files of libraries whose code is in the program's object, wherever it lies."""
 _LIBRARY_NAMES = (
     "std::", "core::", "alloc::", "<std::", "<core::", "<alloc::", "__gnu_cxx::", "operator new", "operator delete",
@@ -294,15 +298,19 @@ def _difference(before: Mapping[K, float], after: Mapping[K, float]) -> dict[K, 
 
 
 def contributions(
-    before: CallGraph, after: CallGraph, *, unchanged: frozenset[FunctionKey] = frozenset()
+    before: CallGraph,
+    after: CallGraph,
+    *,
+    unchanged: frozenset[FunctionKey] = frozenset(),
+    changed: frozenset[FunctionKey] = frozenset(),
 ) -> dict[FunctionKey, float]:
     """Return how much of the change of the total each function is responsible for; the sum is that change.
 
-    `unchanged` are functions with the same machine code on both sides.
+    `unchanged` are functions with the same machine code on both sides, `changed` those with different code.
     """
     parts = _by_calls(before, after)
     moving = unchanged & {*before.own} & {*after.own}
-    return _passed_to_callers(parts, before, after, moving - {PROGRAM}, unchanged)
+    return _passed_to_callers(parts, before, after, moving - {PROGRAM}, changed)
 
 
 def _by_calls(before: CallGraph, after: CallGraph) -> dict[FunctionKey, float]:
@@ -424,7 +432,7 @@ def _passed_to_callers(
     before: CallGraph,
     after: CallGraph,
     moving: frozenset[FunctionKey],
-    unchanged: frozenset[FunctionKey],
+    changed: frozenset[FunctionKey],
 ) -> dict[FunctionKey, float]:
     """Pass the parts of `moving` functions to their callers, until a caller keeps them."""
     kept = {node: value for node, value in parts.items() if node not in moving}
@@ -459,8 +467,7 @@ def _passed_to_callers(
             break
     lost += sum(passed.values())
     if lost:
-        changed = [node for node in {*before.own, *after.own} - unchanged if node != PROGRAM]
-        heirs = changed if unchanged and changed else [PROGRAM]
+        heirs = sorted(changed & ({*before.own} | {*after.own})) or [PROGRAM]
         for node in heirs:
             kept[node] = kept.get(node, 0.0) + lost / len(heirs)
     return kept
@@ -555,12 +562,16 @@ def compare_profiles(
     renamed = _renamed(folded(means[0], inside), folded(means[1], inside), bodies[0], bodies[1])
     bodies[1] = {renamed.get(key, key): body for key, body in bodies[1].items()}
     unchanged = frozenset(key for key, body in bodies[0].items() if body and bodies[1].get(key) == body)
+    changed = frozenset(
+        key for key, body in bodies[0].items() if body and bodies[1].get(key, body) not in ("", body)
+    )
     graphs = folded(means[0], inside), _with_names(folded(means[1], inside), renamed)
     exact = [event for event in events if event in _EXACT_EVENTS]
     exact_parts = contributions(
         folded(means[0], inside, events=exact),
         _with_names(folded(means[1], inside, events=exact), renamed),
         unchanged=unchanged,
+        changed=changed,
     )
     sides = (
         [folded(each, inside) for each in before],
@@ -569,7 +580,10 @@ def compare_profiles(
     whole = graphs[0].total
     if whole <= 0.0:
         raise ValueError("a profile without cost can't be compared")
-    parts = [contributions(one, other, unchanged=unchanged) for one, other in zip(*sides, strict=True)]
+    parts = [
+        contributions(one, other, unchanged=unchanged, changed=changed)
+        for one, other in zip(*sides, strict=True)
+    ]
     _charge_lost_inlining([*parts, exact_parts], *graphs)
     shifts = _shifts(*graphs, renamed, whole)
     _net_shifts([*parts, exact_parts], shifts)
@@ -582,7 +596,7 @@ def compare_profiles(
         functions.append(change)
         size = min(abs(found.low), abs(found.high)) if found.low * found.high > 0.0 else 0.0
         certain = abs(exact_parts.get(key, 0.0)) / whole >= SMALLEST_SHARE
-        if size >= (SMALLEST_SHARE if certain else SMALLEST_MISSES):
+        if size >= (SMALLEST_SHARE if certain else _least_misses(changed=key in changed)):
             responsible.append(change)
     total = centre([(other.total - one.total) / whole for one, other in zip(*sides, strict=True)])
     sign = math.copysign(1.0, total.value)
@@ -601,6 +615,10 @@ def compare_profiles(
         shifts=tuple(_shift_values(shifts, graphs, whole)),
         input_share=statistics.fmean(each.get(PROGRAM, 0.0) for each in parts) / whole,
     )
+
+
+def _least_misses(*, changed: bool) -> float:
+    return SMALLEST_MISSES_OF_CHANGED if changed else SMALLEST_MISSES
 
 
 _EXACT_EVENTS = ("Ir", "Ge", "sysCount", "seconds", "samples")

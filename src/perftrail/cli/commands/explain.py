@@ -38,6 +38,24 @@ if TYPE_CHECKING:
     metavar="N",
     help="Number of invocations of each revision without a profiler.",
 )
+@click.option(
+    "--flame-graph",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Write the difference as a flame graph: SVG, or a page if FILE ends with .html.",
+)
+@click.option(
+    "--speedscope",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Write both profiles for speedscope.",
+)
+@click.option(
+    "--pprof",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Write both profiles and their difference for pprof.",
+)
 @only_option
 @source_options
 @session_options
@@ -47,6 +65,9 @@ def command(
     study: str | None,
     against: str | None,
     invocations: int,
+    flame_graph: str | None,
+    speedscope: str | None,
+    pprof: str | None,
     only: tuple[str, ...],
     sources: SourceOptions,
     options: SessionOptions,
@@ -63,6 +84,7 @@ def command(
     Exits with 1 if no measurement is possible.
     """
     from perftrail.present.explain import print_explained
+    from perftrail.present.profile_files import write_profile_files
     from perftrail.results.selection import select
     from perftrail.verbs.explain.explain import Explain, find_pair
     from perftrail.verbs.explain.profilers import all_profilers, function_profilers
@@ -83,5 +105,7 @@ def command(
         print_json("explain", explained.as_json())
     else:
         print_explained(explained, study_file=study)
+    for file in write_profile_files(explained, flame=flame_graph, speedscope=speedscope, pprof=pprof):
+        click.echo(f"wrote {file}", err=True)
     if not explained.measured:
         raise click.exceptions.Exit(1)
