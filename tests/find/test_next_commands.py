@@ -13,7 +13,9 @@ import pytest
 from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
+from perftrail.model.metrics import Metric
 from perftrail.model.study import Study
+from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.target import resolve
 from perftrail.present.answer_sentence import headline_of, stored_answers
 from perftrail.present.next_find import FindCommand, detectable_words, next_commands
@@ -88,6 +90,13 @@ def test_on_a_busy_machine_cpu_time_and_instructions_are_proposed(noisy: FindAns
         'Next: add [benchmark.work-instructions] with the same command and counters = ["instructions"], and run '
         "perftrail find study --metric work-instructions.instructions: instruction counts hardly depend on other load"
     ) in lines(cpu)
+
+
+def test_a_benchmark_of_a_suite_has_no_quieter_metric(noisy: FindAnswer) -> None:
+    time = Metric(reads="jsonl", unit="s")
+    suite = SuiteBenchmark(suite="bench", command="work", commands={}, metrics={"wall": time})
+    study = a_study(benchmarks={"work": suite})
+    assert not any("instructions" in line for line in lines(replace(noisy, noisy=5), study=study))
 
 
 def test_a_benchmark_that_counts_the_same_commands_instructions_is_named(noisy: FindAnswer) -> None:
@@ -183,8 +192,11 @@ def test_a_table_names_the_metric_of_each_command(noisy: FindAnswer) -> None:
         machine="m",
     )
     found = lines(table, "--all")
+    assert any(line.startswith("Next: perftrail find study --all --threshold ") for line in found)
+    clear = replace(noisy, answer=replace(noisy.answer, verdict=Verdict.NONE))
+    some = lines(replace(table, answers=(clear, table.answers[1])), "--all")
     assert any(
-        line.startswith("Next: perftrail find study --metric peak_memory --threshold ") for line in found
+        line.startswith("Next: perftrail find study --metric peak_memory --threshold ") for line in some
     )
     assert not any("--all --metric" in line for line in found)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from perftrail.find.answer import FindTable
 from perftrail.model.program import MANUAL
 from perftrail.model.recipe import PLAIN
+from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.target import Target
 from perftrail.model.wording import change, counted, percent
 from perftrail.present.shared_sentences import shell_words
@@ -17,7 +18,7 @@ from perftrail.search import Budget
 from perftrail.search.budget import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.find.answer import FindAnswer
     from perftrail.model.benchmark import Benchmark
@@ -79,6 +80,7 @@ def next_commands(answer: FindAnswer | FindTable, command: FindCommand) -> Itera
         (
             *_more_budget(answer, command),
             *(line for each in answers for line in _settling(each, command, alone=len(answers) == 1)),
+            *_larger_threshold(answers, command),
         )
     )
     yield from (f"Next: {line}" for line in islice(lines, MOST_COMMANDS))
@@ -133,7 +135,7 @@ def _settling(answer: FindAnswer, command: FindCommand, *, alone: bool) -> Itera
     if not isinstance(target, Target):
         return
     variant = () if alone or target.variant == PLAIN else ("--variant", target.variant)
-    metric = () if alone else ("--metric", target.text, *variant)
+    metric = () if alone else _metric(target)
     if found.below is not None:
         smaller = _rounded_down(abs(found.below.value - 1.0) / 2.0)
         size = change(found.below.value).removesuffix(" more").removesuffix(" less")
@@ -159,10 +161,30 @@ def _settling(answer: FindAnswer, command: FindCommand, *, alone: bool) -> Itera
     ):
         search = command.text(*metric, "--confidence", f"{LOWER_CONFIDENCE:g}")
         yield f"{search}    certify the likely change with less evidence"
-    if hidden and (least := _rounded_up(found.minimum_detectable)) < 1.0:
-        larger = percent(least)
-        search = command.text(*metric, "--threshold", larger.replace(" ", ""))
-        yield f"{search}    search for changes of {larger} or more, which samples with this noise can show"
+
+
+def _larger_threshold(answers: Sequence[FindAnswer], command: FindCommand) -> Iterator[str]:
+    """Yield a search for changes that the samples can show: one search if this applies to every metric."""
+    hidden = [
+        (each.target, each.answer.minimum_detectable)
+        for each in answers
+        if each.unclear
+        and isinstance(each.target, Target)
+        and command.threshold < each.answer.minimum_detectable < math.inf
+    ]
+    searches: list[tuple[tuple[str, ...], float]] = [(_metric(target), least) for target, least in hidden]
+    if hidden and len(hidden) == len(answers):
+        searches = [((), max(least for _, least in hidden))]
+    for metric, detectable in searches:
+        if (least := _rounded_up(detectable)) < 1.0:
+            larger = percent(least)
+            search = command.text(*metric, "--threshold", larger.replace(" ", ""))
+            yield f"{search}    search for changes of {larger} or more, which samples with this noise can show"
+
+
+def _metric(target: Target) -> tuple[str, ...]:
+    """Return the options that name one of several metrics."""
+    return "--metric", target.text, *(() if target.variant == PLAIN else ("--variant", target.variant))
 
 
 def _quieter_metrics(
@@ -175,6 +197,8 @@ def _quieter_metrics(
     busy = bool(answer.noisy or answer.discarded)
     benchmark = command.benchmarks[target.benchmark]
     name, bracket, point = target.name.removeprefix(f"{target.benchmark}.").partition("[")
+    if isinstance(benchmark, SuiteBenchmark):
+        return  # a suite measures the time itself
     if not (busy or hidden) or target.unit != "s" or name not in {**benchmark.measured, **benchmark.metrics}:
         return
     where = f"{bracket}{point}"
