@@ -273,6 +273,10 @@ def test_a_comment_names_what_differs_besides_the_program() -> None:
     plain = to_plain(found)
     assert "note the head may use other dependencies: sub/Cargo.lock differs" in plain
     assert "tools gcc 12.2.0, GNU ld 2.40" in plain
+    many = tuple(EnvironmentDifference(name=f"{module}/pom.xml") for module in "abcd")
+    line = "note the head may use other dependencies: a/pom.xml, b/pom.xml, c/pom.xml and other files differ"
+    assert to_plain(replace(found, differences=many)).count("may use other") == 1
+    assert line in to_plain(replace(found, differences=many))
     assert json.loads(FORMATS["json"](found))["differences"][2] == {
         "name": "sub/Cargo.lock",
         "base": "",

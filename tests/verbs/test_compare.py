@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import StudyError, UsageError
-from perftrail.measure.events import Invoked, SameArtefact
+from perftrail.measure.events import Invoked, Progress, SameArtefact
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Conditions
@@ -26,6 +26,7 @@ from perftrail.stats.comparison import Verdict
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.compare import Compare, CompareRequest
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.fakes.watcher import FakeWatcher
 from tests.measure.fake_session import a_session, a_study, drain
 
 POLICY = MeasurePolicy(invocations=Invocations(least=3, most=60), warmups=1, precision=0.02)
@@ -108,6 +109,25 @@ def test_equal_builds_are_the_same_and_nothing_is_started(tmp_path: Path) -> Non
     assert any(isinstance(event, SameArtefact) for event in events)
     assert only(found).one_build
     assert (found.verdict, found.exit_code) == (Verdict.SAME, 0)
+
+
+def test_the_forecast_is_about_all_benchmarks(tmp_path: Path) -> None:
+    three = study(benchmarks={f"work{number}": Benchmark(command="{build}/work") for number in range(3)})
+    session = session_of(tmp_path, starter(1.0, 1.5), custom_study=three)
+    events, _ = drain(Compare(session, CompareRequest(base="r0", head="r1", choice=WALL)).events())
+    progress = [each for each in events if isinstance(each, Progress)]
+    assert progress[0].done == 2
+    assert progress[0].left_most == 3 * 2 * POLICY.invocations.most - 2
+    assert progress[0].seconds_most == pytest.approx(1.25 * progress[0].left_most, rel=0.2)
+
+
+def test_the_forecast_includes_the_pairs_that_replace_discarded_ones(tmp_path: Path) -> None:
+    busy = Conditions(foreign_cpus=4.0)
+    watcher = FakeWatcher.with_conditions(Conditions(), Conditions(), busy, busy)  # after two warm-ups
+    session = session_of(tmp_path, starter(1.0, 1.5), watcher=watcher)
+    events, _ = drain(Compare(session, CompareRequest(base="r0", head="r1", choice=WALL)).events())
+    first = next(each for each in events if isinstance(each, Progress))
+    assert (first.done, first.left_most) == (2, 2 * POLICY.invocations.most)
 
 
 def test_the_more_metrics_share_the_error_the_more_pairs_a_verdict_takes(tmp_path: Path) -> None:
@@ -313,7 +333,6 @@ def test_metrics_that_there_are_not_are_wrong_usage(
 
 def test_more_of_a_metric_that_is_better_high_is_no_regression(tmp_path: Path) -> None:
     """For the CPU's frequency, which the watcher measures, more is better."""
-    from tests.fakes.watcher import FakeWatcher
 
     started = starter(1.0, 1.0)
 

@@ -152,9 +152,22 @@ class PairedOutcomes(Generic[Side]):
             else self.started_pairs
         )
 
+    @property
+    def usable_count(self) -> int:
+        """Number of replicates so far, without discarded noisy pairs if nothing is relinked."""
+        if self.relinked:
+            return self.replicate_count
+        flags = (flags_of(block.outcomes.values()) for block in self._blocks())
+        return sum(counted([weight(each) > 0.0 for each in flags]))
+
     def reached_maximum(self, rule: Rule) -> bool:
         """Whether the rule's maximum number of replicates was started, including replacements of noisy ones."""
-        return self.replicate_count >= 2 * rule.most + PAIRS_BEFORE_NOISE_DECISION
+        return self.replicate_count >= self.maximum(rule)
+
+    @staticmethod
+    def maximum(rule: Rule) -> int:
+        """Return the maximum number of replicates of a rule, including replacements of noisy ones."""
+        return 2 * rule.most + PAIRS_BEFORE_NOISE_DECISION
 
     def pairs_by_layout(self) -> Mapping[int, int]:
         """Number of pairs that were started with each layout."""
@@ -278,6 +291,11 @@ class PairedOutcomes(Generic[Side]):
                     layout=layouts.pop(),
                     outcomes={at: each for at, each in outcomes.items() if each},
                 )
+
+
+def flags_of(outcomes: Iterable[Outcome]) -> set[str]:
+    """Return the flags of several measurements."""
+    return {flag for each in outcomes if isinstance(each, Measurement) for flag in each.flags}
 
 
 def counted(quiet: Sequence[bool]) -> list[bool]:
@@ -498,11 +516,15 @@ class InterleavedPairs(Generic[Side]):
         )
 
     def progress(self, rule: Rule) -> Progress:
-        """Return the progress: at least to the next interim analysis, at most to the last replicate of a rule."""
+        """Return the progress: at least to the next interim analysis, at most to the last replicate of a rule.
+
+        The forecast is without further noisy pairs, which other pairs replace.
+        """
         rule = self.rule_in_replicates(rule)
         done, each = self.outcomes.replicate_count, len(self.outcomes.active) * self.outcomes.pairs_per_layout
-        analysis = next((count for count in rule.analyses if count > done), rule.most)
-        least, most = max(0, analysis - done) * each, max(0, rule.most - done) * each
+        usable, allowed = self.outcomes.usable_count, self.outcomes.maximum(rule) - done
+        analysis = next((count for count in rule.analyses if count > usable), rule.most)
+        least, most = (max(0, min(allowed, wanted - usable)) * each for wanted in (analysis, rule.most))
         seconds = self.outcomes.seconds_each()
         return Progress(
             done=done * each,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.program import layout_words, layouts_explain
 from perftrail.model.recipe import PLAIN
-from perftrail.model.wording import change, counted, decimals, levels, percent, quantity
+from perftrail.model.wording import change, counted, decimals, levels, listed, percent, quantity
 from perftrail.present.shared_sentences import interval_words, pairs_by_metric
 from perftrail.stats.comparison import Verdict
 
@@ -120,8 +120,11 @@ def difference_words(gate: Gate) -> Iterator[str]:
             yield f"not only the program differs: its recipe does{where}{lines}"
         elif each.base or each.head:
             yield f"not only the program differs: base was built with {each.base}, head with {each.head}"
-        else:
-            yield f"the head may use other dependencies: {each.name} differs"
+    files = [each.name for each in gate.differences if each.name != "recipe" and not (each.base or each.head)]
+    if files:
+        named = files if len(files) <= MOST_NAMED else [*files[:MOST_NAMED], "other files"]
+        verb = "differs" if len(files) == 1 else "differ"
+        yield f"the head may use other dependencies: {listed(named, 'and')} {verb}"
 
 
 def tools_words(gate: Gate) -> str:

@@ -164,6 +164,7 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
 
     The words have no probability: without a certificate, it depends on the noise being as the model assumes.
 
+    >>> from dataclasses import replace
     >>> from perftrail.search.answer import Suspicion
     >>> likely = Suspicion(
     ...     positions=(7,), confidence=0.9, evidence=14.2, needed=200.0, blocks_left=90, possible=0.06
@@ -173,16 +174,21 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
     'likely r7, not certified'
     >>> reasons
     'evidence 14 of the 200 needed, about 90 more blocks, each multiplies it, change at most 6 %'
+    >>> suspicion(replace(likely, evidence=0.2), "r{}".format)
+    'possible r7, not certified: its blocks did not show it, change at most 6 %'
     """
     reached = min(suspected.evidence, suspected.needed)
     parts = [f"evidence {reached:.{0 if reached >= 10 else 1}f} of the {suspected.needed:.0f} needed"]
-    if suspected.evidence >= suspected.needed:
+    likely = "likely"
+    if suspected.evidence < 1.0:  # less than before any block: the blocks speak against this change
+        likely, parts = "possible", ["its blocks did not show it"]
+    elif suspected.evidence >= suspected.needed:
         parts.append("another change is not excluded yet")
     elif suspected.blocks_left is not None:
         parts.append(f"about {counted(suspected.blocks_left, 'more block')}, each multiplies it")
     if 0.0005 <= suspected.possible < 1:
         parts.append(f"change at most {_percent(suspected.possible)}")
-    return f"likely {_where(suspected.positions, label)}, not certified: {', '.join(parts)}"
+    return f"{likely} {_where(suspected.positions, label)}, not certified: {', '.join(parts)}"
 
 
 def belief_words(
