@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from perftrail.errors import FormatError
 from perftrail.model.placeholders import fill
 from perftrail.model.suite import Suite, SuiteItem
-from perftrail.suites import google_benchmark
+from perftrail.suites import google_benchmark, unlisted
 
 SUITE = Suite(kind="google-benchmark", program=("bin/*",), seconds=0.1)
 
@@ -50,6 +51,17 @@ def test_an_old_library_chooses_its_iterations() -> None:
     [item] = google_benchmark.read_listing(listing(("bin/a", [entry("BM_A")]), version=None), SUITE)
     assert item.iterations == 0
     assert "--benchmark_min_time=0.1 " in google_benchmark.command(SUITE, item)
+
+
+def test_a_named_program_that_lists_nothing_is_reported() -> None:
+    output = listing(("bin/a", [entry("BM_A")]))
+    output += "\nperftrail: program bin/b\nusage: b PATTERN\n\nperftrail: program bin/c\n"
+    suite = replace(
+        SUITE, program=("bin/a", "bin/b", "bin/*")
+    )  # c is perhaps another program with such a name
+    assert unlisted(suite, output) == (
+        "bin/b: it printed no JSON; if it needs arguments, set them as arguments of the suite",
+    )
 
 
 def test_several_programs_give_their_names_and_others_are_left_out() -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from perftrail.model.benchmark import MOST_POINTS, Point, every_point
 from perftrail.model.metrics import Metric
 from perftrail.model.suite import SuiteBenchmark, SuiteItem, axes_of
-from perftrail.suites import python
+from perftrail.suites import google_benchmark, python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -63,8 +63,17 @@ def tool(kind: SuiteKind) -> SuiteTool:
 
 
 def unlisted(suite: Suite, output: str) -> tuple[str, ...]:
-    """Return each file whose benchmarks a listing could not name, with the reason. Raises `FormatError`."""
-    return python.unlisted(output) if tool(suite.kind) is python else ()
+    """Return each file or program whose benchmarks a listing could not name, with the reason.
+
+    Raises `FormatError`.
+    """
+    match suite.kind:
+        case "asv" | "pytest-benchmark":
+            return python.unlisted(output)
+        case "google-benchmark":
+            return google_benchmark.unlisted(output, suite)
+        case _:
+            return ()
 
 
 def expanded(study: Study, listings: Iterable[ListingRecord]) -> Study:

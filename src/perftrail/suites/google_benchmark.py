@@ -60,6 +60,23 @@ def read_listing(output: str, suite: Suite) -> tuple[SuiteItem, ...]:
     return tuple(items.values())
 
 
+def unlisted(output: str, suite: Suite) -> tuple[str, ...]:
+    """Return each program that the suite names and that listed nothing, with a likely reason."""
+    return tuple(
+        f"{program}: it printed no JSON; if it needs arguments, set them as arguments of the suite"
+        for program, printed in by_program(output)
+        if program in suite.program and not _is_json(printed)
+    )
+
+
+def _is_json(printed: str) -> bool:
+    try:
+        parse(printed.encode())
+    except FormatError:
+        return False
+    return True
+
+
 def command(suite: Suite, item: SuiteItem) -> str:
     """Run one benchmark, for its number of iterations if this version of the library accepts one."""
     program, _, name = item.selector.partition("\t")
