@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from perftrail.model.store_records import (
         ComparisonRecord,
         ListingRecord,
+        ReadsRecord,
         RegressionNote,
         SearchRecord,
         StepRecord,
@@ -138,6 +139,10 @@ class ObservingBuilder(Protocol):
     @property
     def can_observe(self) -> bool:
         """Whether the necessary tool is installed, and the builds are not in a sandbox."""
+        ...
+
+    def inputs_key(self, recipe: Recipe) -> str:
+        """Return the content key of a build's inputs except its tree and its revision: recipe, files and tools."""
         ...
 
     def observe(
@@ -448,6 +453,14 @@ class Store(Protocol):
 
     def listings(self) -> Sequence[ListingRecord]:
         """Return the last listing of each key, in the order in which the keys were first stored."""
+        ...
+
+    def add_build_reads(self, record: ReadsRecord) -> None:
+        """Store the paths that an observed build uses; the last record of a key counts."""
+        ...
+
+    def build_reads(self, recipe: str) -> Sequence[ReadsRecord]:
+        """Return the last observation of each build with a recipe, in the order of the first ones."""
         ...
 
     def progress(self) -> StoreProgress:

@@ -11,9 +11,11 @@ import pytest
 from perftrail.errors import StoreError
 from perftrail.model.benchmark import Point
 from perftrail.model.measurement import UNDRAWN, Draw, Machine, Measurement, Origin
+from perftrail.model.reads import BuildReads
 from perftrail.model.store_records import STATUSES, RegressionNote
 from perftrail.model.subject import Revision
 from perftrail.store import MemoryStore, open_store
+from perftrail.store.rows import storable
 from tests.store.examples import (
     BUILD,
     BUILT,
@@ -25,6 +27,7 @@ from tests.store.examples import (
     MACHINE,
     OTHER_MACHINE,
     OTHER_RUNNABLE,
+    READS,
     RUNNABLE,
     SEARCH,
     acquaint,
@@ -480,6 +483,24 @@ def test_the_last_listing_of_each_key_counts_in_the_order_of_the_first(store: Sq
     for record in (LISTING, other, again):
         store.add_listing(record)
     assert store.listings() == [again, other]
+
+
+def test_the_last_observation_of_each_build_counts(store: SqlStore | MemoryStore) -> None:
+    assert store.build_reads(READS.recipe) == []
+    other = replace(READS, key="6" * 32, reads=BuildReads(incomplete="why"))
+    another_recipe = replace(READS, key="5" * 32, recipe="4" * 32)
+    hostile = BuildReads(opened=frozenset({"a\x00b", "é", "\x1b[31m", "\udce9"}))
+    again = replace(READS, reads=hostile)
+    before = store.progress()
+    for record in (READS, other, another_recipe, again):
+        store.add_build_reads(record)
+    assert store.progress() != before
+    first, second = store.build_reads(READS.recipe)
+    assert second == other
+    assert first.reads.opened == {storable(path) for path in hostile.opened}
+    assert store.build_reads("4" * 32) == [another_recipe]
+    with pytest.raises(StoreError, match=r"observation .*: contains characters that no store can represent"):
+        store.add_build_reads(replace(READS, key="k\x00"))
 
 
 def test_hostile_text_of_a_listing_is_escaped_and_its_result_comes_back_exactly(

@@ -88,3 +88,32 @@ def test_a_build_that_asks_git_is_not_judged(tmp_path: Path) -> None:
     assert unread["unaffected_by"] == []
     assert "reads git's data" in str(unread["incomplete"])
     assert "unread       not observed: the build reads git's data" in text
+
+
+def test_a_revision_that_differs_only_in_unread_files_of_an_observed_build_is_not_built(
+    tmp_path: Path,
+) -> None:
+    repository = Repository(tmp_path / "repository")
+    repository.commit({**FILES, "steps.h": "#define STEPS 2\n", "ChangeLog": "1\n", "docs/a": "1\n"})
+    observed = repository.commit({**FILES, "ChangeLog": "1\n", "docs/a": "1\n"})
+    (tmp_path / "perftrail.toml").write_text(STUDY.format(repository=repository.path, more=""))
+    check(tmp_path)
+    builds = tmp_path / ".perftrail" / "builds"
+    same = repository.commit({**FILES, "ChangeLog": "2\n", "docs/b": "2\n"}, subject="only documents")
+    listed = repository.commit({**FILES, "ChangeLog": "2\n", "docs/b": "2\n", "new.c": "int unused;\n"})
+    done = start("run", str(tmp_path), "-v")
+    assert done.returncode == 0, done.stderr
+    assert f"{same[:10]} is the same build as {observed[:10]}" in done.stderr
+    logs = [file.read_text() for file in (tmp_path / ".perftrail" / "logs").glob("*.log")]
+    built = {
+        revision
+        for revision in (observed, same, listed)
+        if any(text.startswith(f"# {revision} ") for text in logs)
+    }
+    # make lists the names in the root, so a new file there may matter.
+    assert built == {observed, listed}
+    assert len(list(builds.glob("*/built.json"))) == 3
+    shown = json.loads(start("show", str(tmp_path), "--json").stdout)
+    assert {row["revision"] for row in shown} >= {observed, same, listed}
+    again = start("run", str(tmp_path), "--json")
+    assert json.loads(again.stdout)["invocations"] == 0

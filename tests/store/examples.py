@@ -14,7 +14,14 @@ from perftrail.model.measurement import (
     Measurement,
     Runnable,
 )
-from perftrail.model.store_records import ComparisonRecord, ListingRecord, SearchRecord, StepRecord
+from perftrail.model.reads import BuildReads
+from perftrail.model.store_records import (
+    ComparisonRecord,
+    ListingRecord,
+    ReadsRecord,
+    SearchRecord,
+    StepRecord,
+)
 
 if TYPE_CHECKING:
     from perftrail.model.measurement import Phase
@@ -73,6 +80,18 @@ LISTING = ListingRecord(
     variant="plain",
     finished="2025-11-21T05:00:00Z",
     result={"benchmarks": [{"name": "test_sort[1000]", "file": "bench.py"}]},
+)
+
+READS = ReadsRecord(
+    key="8" * 32,
+    recipe="9" * 32,
+    revision="1" * 40,
+    finished="2025-11-21T06:00:00Z",
+    reads=BuildReads(
+        opened=frozenset({"main.c", "lib/a b.h"}),
+        looked_up=frozenset({"NEWS"}),
+        listed=frozenset({"", "lib"}),
+    ),
 )
 
 SEARCH = SearchRecord(

@@ -18,7 +18,7 @@ from perftrail.store import open_store
 from perftrail.store.backup import backup, restore
 from perftrail.store.copying import digests
 from perftrail.store.databases import open_snapshot
-from tests.store.examples import LISTING, MACHINE, RUNNABLE, key, measurement
+from tests.store.examples import LISTING, MACHINE, READS, RUNNABLE, key, measurement
 from tests.store.processes import heard, start
 from tests.store.server import until_waiting
 from tests.store.test_migrations import FILES, assert_filled, fill
@@ -71,10 +71,12 @@ def test_a_backup_restored_is_what_was_there(location: str, tmp_path: Path) -> N
 def test_listings_are_part_of_a_backup(location: str, tmp_path: Path) -> None:
     with open_store(location, access="write", machine=MACHINE.id) as store:
         store.add_listing(LISTING)
+        store.add_build_reads(READS)
     assert backup(location, tmp_path / "saved").digests["listings"].rows == 1
     restore(tmp_path / "saved", str(tmp_path / "again.db"))
     with open_store(str(tmp_path / "again.db"), access="read") as store:
         assert store.listings() == [LISTING]
+        assert store.build_reads(READS.recipe) == [READS]
     change(tmp_path / "saved", "UPDATE listing SET result = '{}'")
     with pytest.raises(StoreError, match=r"saved: its listings differ from those of the backup of"):
         restore(tmp_path / "saved", str(tmp_path / "changed.db"))

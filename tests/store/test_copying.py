@@ -24,6 +24,7 @@ from tests.store.examples import (
     FAILED_BUILD,
     LISTING,
     MACHINE,
+    READS,
     RUNNABLE,
     SEARCH,
     acquaint,
@@ -337,11 +338,14 @@ def test_listings_are_copied_once_with_their_machine(
         acquaint(store)
         for record in (LISTING, second, later):
             store.add_listing(record)
-    assert copy_store(one, other).added["listings"] == 3
+        store.add_build_reads(READS)
+    added = copy_store(one, other).added
+    assert (added["listings"], added["build_reads"]) == (3, 1)
     again = copy_store(one, other)
     assert (again.added["listings"], again.existing["listings"]) == (0, 3)
     with open_store(other, access="read") as store:
         assert store.listings() == [later, second]
+        assert store.build_reads(READS.recipe) == [READS]
     assert contents(one) == contents(other)
 
 

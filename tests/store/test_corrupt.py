@@ -15,7 +15,7 @@ import pytest
 from perftrail.cli.main import main
 from perftrail.errors import StoreError
 from perftrail.store import open_store
-from tests.store.examples import LISTING
+from tests.store.examples import LISTING, READS
 from tests.web.conftest import PATIENCE_SECONDS, Client, served
 from tests.web.studies import Hostile, make_studies
 
@@ -211,6 +211,25 @@ def test_a_damaged_listing_is_an_error_with_file_and_remedy(tmp_path: Path, resu
         pytest.raises(StoreError, match=r"results\.db: .*the store is damaged; restore a copy"),
     ):
         store.listings()
+
+
+@pytest.mark.parametrize(
+    "reads",
+    ["not JSON", "[]", "{}", '{"opened": 1, "looked_up": [], "listed": [], "incomplete": ""}',
+     '{"opened": [1], "looked_up": [], "listed": [], "incomplete": ""}'],
+)  # fmt: skip
+def test_a_damaged_observation_is_an_error_with_file_and_remedy(tmp_path: Path, reads: str) -> None:
+    path = tmp_path / "results.db"
+    with open_store(str(path), access="write") as store:
+        store.add_build_reads(READS)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE build_reads SET reads = ?", (reads,))
+        database.commit()
+    with (
+        open_store(str(path), access="read") as store,
+        pytest.raises(StoreError, match=r"results\.db: .*the store is damaged; restore a copy"),
+    ):
+        store.build_reads(READS.recipe)
 
 
 def test_a_healthy_store_is_read_by_all_of_these_commands(

@@ -29,6 +29,7 @@ from tests.store.examples import (
     MACHINE,
     OTHER_MACHINE,
     OTHER_RUNNABLE,
+    READS,
     RUNNABLE,
     SEARCH,
     acquaint,
@@ -199,7 +200,7 @@ def test_a_store_of_every_version_so_far_is_read_whole(tmp_path: Path, file: Pat
 def test_draws_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0007.sql").read_text())
+        database.executescript((FILES / "version-0008.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.outcomes([OTHER_RUNNABLE.key], MACHINE.id) == {OTHER_RUNNABLE.key: DRAWN}
 
@@ -207,7 +208,7 @@ def test_draws_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
 def test_origins_and_the_history_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0007.sql").read_text())
+        database.executescript((FILES / "version-0008.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.history() == list(HISTORY)
         assert store.runnables("st") == [replace(OTHER_RUNNABLE, origin=ORIGIN)]
@@ -217,7 +218,7 @@ def test_origins_and_the_history_are_read_from_a_store_that_has_them(tmp_path: P
 def test_comparisons_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0007.sql").read_text())
+        database.executescript((FILES / "version-0008.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.comparisons() == [COMPARISON]
 
@@ -225,7 +226,7 @@ def test_comparisons_are_read_from_a_store_that_has_them(tmp_path: Path) -> None
 def test_listings_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0007.sql").read_text())
+        database.executescript((FILES / "version-0008.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.listings() == [LISTING]
 
@@ -239,6 +240,25 @@ def test_a_store_of_the_version_before_listings_takes_them(tmp_path: Path) -> No
         store.add_listing(LISTING)
         assert store.listings() == [LISTING]
         assert store.comparisons() == [COMPARISON]
+
+
+def test_observations_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((FILES / "version-0008.sql").read_text())
+    with open_store(str(path), access="read") as store:
+        assert store.build_reads(READS.recipe) == [READS]
+
+
+def test_a_store_of_the_version_before_observations_takes_them(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((FILES / "version-0007.sql").read_text())
+    with open_store(str(path), access="write", machine=MACHINE.id) as store:
+        assert store.build_reads(READS.recipe) == []
+        store.add_build_reads(READS)
+        assert store.build_reads(READS.recipe) == [READS]
+        assert store.listings() == [LISTING]
 
 
 def test_searches_of_older_versions_get_the_keys_of_today(tmp_path: Path) -> None:

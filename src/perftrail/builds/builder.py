@@ -386,6 +386,10 @@ class LocalBuilder:
         """Whether strace is installed, and the builds are not in a sandbox."""
         return observer() is not None and self._isolation is None
 
+    def inputs_key(self, recipe: Recipe) -> str:
+        """Return the content key of a build's inputs except its tree and its revision: recipe, files and tools."""
+        return content_key(_KEY_VERSION, recipe.root, *self._inputs(recipe))
+
     def observe(
         self, subject: Subject, recipe: Recipe, benchmark_builds: Sequence[BenchmarkLines]
     ) -> BuildReads:
@@ -503,7 +507,7 @@ class LocalBuilder:
 
         return Job(
             key=key,
-            recipe=content_key(_KEY_VERSION, recipe.root, *self._inputs(recipe)),
+            recipe=self.inputs_key(recipe),
             outputs=recipe.outputs,
             log=workspace.log,
             check_out=lambda at: self._runner.check_out(at, subject, recipe),

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from perftrail.builds.artefact import content_of_files, has_linked_files
+from perftrail.builds.artefact import content_of_files, covers, has_linked_files
 from perftrail.builds.repairs import repairs_key
-from perftrail.errors import StaleBuilds
+from perftrail.errors import SourceError, StaleBuilds
 from perftrail.measure.events import (
     BenchmarkBuildFailed,
     BuilderMessage,
@@ -31,7 +31,7 @@ from perftrail.measure.sources import eras_of
 from perftrail.measure.stored_outputs import missing_metrics, with_metrics
 from perftrail.model.build import BenchmarkLines, BuildRecord, Built, Failure, Prepared, content_key
 from perftrail.model.measurement import UNDRAWN, Origin, Runnable
-from perftrail.model.placeholders import sources_named, study_files
+from perftrail.model.placeholders import DATE, names, sources_named, study_files
 from perftrail.model.plan import (
     benchmark_steps,
     cells,
@@ -44,8 +44,9 @@ from perftrail.model.program import has_layout_of_service, may_be_linked
 from perftrail.model.reads import BuildReads
 from perftrail.model.runnable_key import RunnableKeys, runnable_key
 from perftrail.model.source import MAIN, NO_PINS
+from perftrail.model.store_records import ReadsRecord
 from perftrail.model.subject import Revision
-from perftrail.ports import ObservingBuilder
+from perftrail.ports import ListableSource, ObservingBuilder, Source
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -276,6 +277,15 @@ EQUAL_LAYOUTS = 3
 
 NO_OTHERS: Mapping[str, Source] = MappingProxyType({})
 
+
+def _observation_key(
+    builder: ObservingBuilder, recipe: Recipe, lines: Sequence[BenchmarkLines], named: BuildReads
+) -> str:
+    """Return the content key of everything that an observation depends on except the tree."""
+    builds = [[list(each.steps), dict(each.env)] for each in lines]
+    return content_key(builder.inputs_key(recipe), builds, sorted(named.opened))
+
+
 _IN_TREE = re.compile(r"\{build\}([^\s\"';|&<>()]*)")
 """A path of the build's tree in a command."""
 
@@ -341,7 +351,8 @@ class SubjectBuilder:
         self._key_by_subject: dict[tuple[str, str], str] | None = None
         self._known_outcomes: dict[str, Built | Prepared | Failure] = {}
         self._contents: dict[str, dict[int, str]] = {}
-        self._reads: dict[str, BuildReads] = {}
+        self._source = source
+        self._observations: dict[str, Sequence[ReadsRecord]] = {}
         self.eras = eras_of(study, source, searched=self._searched)
         self.build_inputs = BuildInputs(study, self.eras, pins, others, tools)
 
@@ -388,6 +399,17 @@ class SubjectBuilder:
             self._share(key, subject, earlier)
             return earlier
         known = self._known(key)
+        if known is None and (twin := self._observed_twin(own, recipe)) is not None:
+            outcome = self._builder.build(twin, recipe)
+            if isinstance(outcome, Built):
+                self._known_outcomes[key] = outcome
+                self._share(outcome.key, subject, outcome)
+                yield BuilderMessage(
+                    text=f"{subject} is the same build as {twin}: no file that it reads differs"
+                )
+                yield BuildFinished(subject=subject, outcome=outcome, known=True)
+                yield from self._messages()
+                return outcome
         if known is None:
             yield BuildStarted(subject=subject)
         outcome = known if isinstance(known, Failure) else self._builder.build(own, recipe)
@@ -408,21 +430,63 @@ class SubjectBuilder:
     def observe(self, subject: Subject) -> Generator[Event, None, BuildReads]:
         """Return the paths that the builds of a subject and of its benchmarks use, and those that a command names.
 
-        The subject is built once more under strace, at most once in this process.
+        Unless the store knows them, the subject is built once more under strace.
         """
         recipe, own = self.build_inputs.recipe(subject), self.build_inputs.built_subject(subject)
-        key = self._builder.key(own, recipe)
-        if key not in self._reads:
-            named = self._paths_of_benchmarks(subject)
-            if not named.incomplete and isinstance(self._builder, ObservingBuilder):
-                yield BuilderMessage(
-                    text=f"builds {subject} once more, to observe which files the build reads"
-                )
-                named |= self._builder.observe(own, recipe, self._benchmark_lines(subject))
-            elif not named.incomplete:
-                named = BuildReads(incomplete="this builder cannot observe builds")
-            self._reads[key] = named
-        return self._reads[key]
+        named = self._paths_of_benchmarks(subject)
+        if named.incomplete:
+            return named
+        if not (isinstance(self._builder, ObservingBuilder) and self._builder.can_observe):
+            return BuildReads(incomplete="strace is not installed, or the builds are in a sandbox")
+        lines = self._benchmark_lines(subject)
+        inputs = _observation_key(self._builder, recipe, lines, named)
+        key = content_key(inputs, self._builder.key(own, recipe))
+        for record in self._observations_of(inputs):
+            if record.key == key:
+                return record.reads
+        yield BuilderMessage(text=f"builds {subject} once more, to observe which files the build reads")
+        reads = named | self._builder.observe(own, recipe, lines)
+        self._store.add_build_reads(
+            ReadsRecord(key=key, recipe=inputs, revision=own.revision.id, finished=now(), reads=reads)
+        )
+        self._observations.pop(inputs)
+        return reads
+
+    def _observations_of(self, inputs: str) -> Sequence[ReadsRecord]:
+        if inputs not in self._observations:
+            self._observations[inputs] = self._store.build_reads(inputs)
+        return self._observations[inputs]
+
+    def _observed_twin(self, own: Subject, recipe: Recipe) -> Subject | None:
+        """Return a built subject whose observed build sees no difference between its tree and that of `own`."""
+        builder, source = self._builder, self._source
+        texts = (*recipe.steps, *recipe.env.values())
+        if not (isinstance(builder, ObservingBuilder) and isinstance(source, ListableSource)):
+            return None
+        if recipe.root or recipe.incremental or recipe.repairs.patches or not recipe.outputs:
+            return None
+        if any(name in ("revision", DATE) for text in texts for name in names(text)):
+            return None
+        named = self._paths_of_benchmarks(own)
+        if named.incomplete:
+            return None
+        for record in self._observations_of(
+            _observation_key(builder, recipe, self._benchmark_lines(own), named)
+        ):
+            if record.reads.incomplete or record.revision == own.revision.id:
+                continue
+            try:
+                (revision,) = source.history(f"{record.revision}..{record.revision}")
+            except SourceError:
+                continue  # the history no longer has this revision
+            twin = replace(own, revision=revision)
+            if isinstance(self._known(builder.key(twin, recipe)), Built):
+                before, after = source.files(revision), source.files(own.revision)
+                differing = {path for path in {*before, *after} if before.get(path) != after.get(path)}
+                is_output = any(covers(recipe.outputs, path) for path in differing)
+                if not is_output and record.reads.key(before) == record.reads.key(after):
+                    return twin
+        return None
 
     def _benchmark_lines(self, subject: Subject) -> tuple[BenchmarkLines, ...]:
         builds = [self.build_inputs.benchmark_build(cell) for cell in cells(self._study, subject)]

@@ -1,4 +1,4 @@
-"""Records of the store: searches, comparisons, listings, notes on regressions, and the store's progress."""
+"""Records of the store: searches, comparisons, listings, observed builds, notes on regressions; and its progress."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from perftrail.model.json_data import Json
+    from perftrail.model.reads import BuildReads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,21 @@ class ListingRecord:
     result: Mapping[str, Json]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadsRecord:
+    """The paths that an observed build uses.
+
+    `recipe` is the content key of everything that the observation depends on except the tree, and `key` that of the
+    recipe and the tree. `revision` is the observed revision, `finished` when the observation ended (ISO 8601).
+    """
+
+    key: str
+    recipe: str
+    revision: str
+    finished: str
+    reads: BuildReads
+
+
 Status = Literal["new", "acknowledged", "fixed"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -87,3 +103,4 @@ class StoreProgress:
     notes: int
     comparisons: int
     listings: int
+    reads: int

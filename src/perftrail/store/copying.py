@@ -171,6 +171,7 @@ def _contents(connection: Connection) -> dict[str, Iterable[object]]:
         "steps": (tuple(row) for row in connection.execute(steps)),
         "comparisons": _without_id(connection, schema.comparison),
         "listings": _numbered_by_key(connection, schema.listing),
+        "build_reads": _numbered_by_key(connection, schema.build_reads),
         "notes": _without_id(connection, schema.regression_note),
     }
 
@@ -439,6 +440,7 @@ class StoreCopy:
         self._steps()
         self._append_only("comparison", "comparisons")
         self._last_by_key("listing", "listings")
+        self._last_by_key("build_reads", "build_reads")
         self._append_only("regression_note", "notes")
         return self.done
 

@@ -18,6 +18,7 @@ from perftrail.store.rows import (
     storable_listing,
     storable_note,
     storable_outcome,
+    storable_reads,
     storable_runnable,
     to_json,
     unknown,
@@ -33,7 +34,13 @@ if TYPE_CHECKING:
     from perftrail.model.build import BuildRecord
     from perftrail.model.json_data import Json
     from perftrail.model.measurement import InvocationKey, Outcome, Runnable
-    from perftrail.model.store_records import ComparisonRecord, ListingRecord, RegressionNote, SearchRecord
+    from perftrail.model.store_records import (
+        ComparisonRecord,
+        ListingRecord,
+        ReadsRecord,
+        RegressionNote,
+        SearchRecord,
+    )
     from perftrail.model.subject import Revision
 
 WHERE = "store in memory"
@@ -70,6 +77,8 @@ class MemoryStore:
         self._comparisons: list[ComparisonRecord] = []
         self._listings: dict[str, ListingRecord] = {}
         self._listing_count = 0
+        self._reads: dict[str, ReadsRecord] = {}
+        self._reads_count = 0
 
     def __enter__(self) -> Self:
         return self
@@ -276,6 +285,16 @@ class MemoryStore:
         """Return the last listing of each key, in the order in which the keys were first stored."""
         return list(self._listings.values())
 
+    def add_build_reads(self, record: ReadsRecord) -> None:
+        """Store the paths that an observed build uses; the last record of a key counts."""
+        self._write()
+        self._reads[record.key] = storable_reads(record)
+        self._reads_count += 1
+
+    def build_reads(self, recipe: str) -> Sequence[ReadsRecord]:
+        """Return the last observation of each build with a recipe, in the order of the first ones."""
+        return [record for record in self._reads.values() if record.recipe == recipe]
+
     def progress(self) -> StoreProgress:
         """Return how much the store contains."""
         return StoreProgress(
@@ -287,6 +306,7 @@ class MemoryStore:
             notes=len(self._notes),
             comparisons=len(self._comparisons),
             listings=self._listing_count,
+            reads=self._reads_count,
         )
 
     def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:

@@ -12,7 +12,15 @@ from perftrail.errors import StoreError
 from perftrail.model.benchmark import Point
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement, Origin, Runnable
-from perftrail.model.store_records import STATUSES, ListingRecord, RegressionNote, SearchRecord, StepRecord
+from perftrail.model.reads import BuildReads
+from perftrail.model.store_records import (
+    STATUSES,
+    ListingRecord,
+    ReadsRecord,
+    RegressionNote,
+    SearchRecord,
+    StepRecord,
+)
 from perftrail.model.subject import Revision
 from perftrail.model.wording import listed
 from perftrail.store.damage import DAMAGED
@@ -186,6 +194,23 @@ def storable_listing(listing: ListingRecord) -> ListingRecord:
         revision=storable(listing.revision),
         variant=storable(listing.variant),
         finished=storable(listing.finished),
+    )
+
+
+def storable_reads(record: ReadsRecord) -> ReadsRecord:
+    """Return an observation with storable texts; raise `StoreError` for keys that are not."""
+    return replace(
+        record,
+        key=identifier(record.key, "observation"),
+        recipe=identifier(record.recipe, "observation"),
+        revision=storable(record.revision),
+        finished=storable(record.finished),
+        reads=BuildReads(
+            opened=frozenset(map(storable, record.reads.opened)),
+            looked_up=frozenset(map(storable, record.reads.looked_up)),
+            listed=frozenset(map(storable, record.reads.listed)),
+            incomplete=storable(record.reads.incomplete),
+        ),
     )
 
 
@@ -376,6 +401,44 @@ def listing_from_row(row: Row[Any], where: str) -> ListingRecord:
         finished=row.finished,
         result=object_from_json(row.result, where),
     )
+
+
+def reads_to_json(reads: BuildReads) -> dict[str, Json]:
+    """Return the paths of an observation as plain data, sorted, so that equal ones have equal texts."""
+    return {
+        "opened": [*sorted(reads.opened)],
+        "looked_up": [*sorted(reads.looked_up)],
+        "listed": [*sorted(reads.listed)],
+        "incomplete": reads.incomplete,
+    }
+
+
+def reads_from_row(row: Row[Any], where: str) -> ReadsRecord:
+    """Return an observation from its row. Raises `StoreError` for damaged data."""
+    found = object_from_json(row.reads, where)
+    incomplete = found.get("incomplete")
+    if not isinstance(incomplete, str):
+        raise StoreError(f"{where}: the observation of a build is not valid: {DAMAGED}")
+    return ReadsRecord(
+        key=row.key,
+        recipe=row.recipe,
+        revision=row.revision,
+        finished=row.finished,
+        reads=BuildReads(
+            opened=_paths(found, "opened", where),
+            looked_up=_paths(found, "looked_up", where),
+            listed=_paths(found, "listed", where),
+            incomplete=incomplete,
+        ),
+    )
+
+
+def _paths(found: Mapping[str, Json], name: str, where: str) -> frozenset[str]:
+    paths = found.get(name)
+    texts = [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
+    if not isinstance(paths, list) or len(texts) != len(paths):
+        raise StoreError(f"{where}: the observation of a build is not valid: {DAMAGED}")
+    return frozenset(texts)
 
 
 def step_from_row(row: Row[Any], where: str) -> StepRecord:

@@ -238,6 +238,20 @@ listing = Table(
 )
 """The benchmarks that a suite listed in a build, as a JSON object; of several rows with one key, the last counts."""
 
+build_reads = Table(
+    "build_reads",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("recipe", Text, nullable=False),
+    Column("revision", Text, nullable=False),
+    Column("finished", Text, nullable=False),
+    Column("reads", Text, nullable=False),
+    Column("machine_id", ForeignKey("machine.id")),
+    Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
+)
+"""The paths that an observed build uses, as a JSON object; of several rows with one key, the last counts."""
+
 regression_note = Table(
     "regression_note",
     metadata,

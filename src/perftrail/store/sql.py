@@ -30,6 +30,8 @@ from perftrail.store.rows import (
     object_from_json,
     origin_to_json,
     point_to_json,
+    reads_from_row,
+    reads_to_json,
     revision_from_row,
     revision_to_row,
     runnable_from_row,
@@ -39,6 +41,7 @@ from perftrail.store.rows import (
     storable_listing,
     storable_note,
     storable_outcome,
+    storable_reads,
     storable_runnable,
     to_json,
     unknown_machine,
@@ -55,7 +58,7 @@ if TYPE_CHECKING:
     from perftrail.model.build import BuildRecord
     from perftrail.model.json_data import Json
     from perftrail.model.measurement import Outcome, Runnable, Samples
-    from perftrail.model.store_records import ListingRecord, SearchRecord, StepRecord
+    from perftrail.model.store_records import ListingRecord, ReadsRecord, SearchRecord, StepRecord
     from perftrail.model.subject import Revision
     from perftrail.store.outcomes import Interned
     from perftrail.store.retried_transactions import Database, ServerWait
@@ -72,6 +75,7 @@ def read_progress(connection: Connection) -> StoreProgress:
             schema.regression_note,
             schema.comparison,
             schema.listing,
+            schema.build_reads,
         )
     }
     row = connection.execute(
@@ -84,6 +88,7 @@ def read_progress(connection: Connection) -> StoreProgress:
             last["regression_note"],
             last["comparison"],
             last["listing"],
+            last["build_reads"],
         )
     ).one()
     return StoreProgress(
@@ -95,6 +100,7 @@ def read_progress(connection: Connection) -> StoreProgress:
         notes=row[5],
         comparisons=row[6],
         listings=row[7],
+        reads=row[8],
     )
 
 
@@ -163,14 +169,22 @@ def read_comparisons(connection: Connection, where: str) -> Sequence[ComparisonR
 
 def read_listings(connection: Connection, where: str) -> Sequence[ListingRecord]:
     """Return the last listing of each key, in the order in which the keys were first stored."""
-    table = schema.listing
+    return [listing_from_row(row, where) for row in connection.execute(_last_of_each_key(schema.listing))]
+
+
+def read_build_reads(connection: Connection, recipe: str, where: str) -> Sequence[ReadsRecord]:
+    """Return the last observation of each key with a recipe, in the order in which the keys were first stored."""
+    wanted = _last_of_each_key(schema.build_reads).where(schema.build_reads.c.recipe == recipe)
+    return [reads_from_row(row, where) for row in connection.execute(wanted)]
+
+
+def _last_of_each_key(table: Table) -> Select[Any]:
     ids = (
         select(func.min(table.c.id).label("first"), func.max(table.c.id).label("last"))
         .group_by(table.c.key)
         .subquery()
     )
-    wanted = select(table).join(ids, table.c.id == ids.c.last).order_by(ids.c.first)
-    return [listing_from_row(row, where) for row in connection.execute(wanted)]
+    return select(table).join(ids, table.c.id == ids.c.last).order_by(ids.c.first)
 
 
 def search_row(record: SearchRecord) -> dict[str, object]:
@@ -604,6 +618,24 @@ class SqlStore:
     def listings(self) -> Sequence[ListingRecord]:
         """Return the last listing of each key, in the order in which the keys were first stored."""
         return self._transactions.read(lambda connection: read_listings(connection, self._transactions.where))
+
+    def add_build_reads(self, record: ReadsRecord) -> None:
+        """Store the paths that an observed build uses; the last record of a key counts."""
+        plain = storable_reads(record)
+        row: dict[str, object] = {
+            "key": plain.key,
+            "recipe": plain.recipe,
+            "revision": plain.revision,
+            "finished": plain.finished,
+            "reads": to_json(reads_to_json(plain.reads), f"observation {plain.key[:12]}"),
+        }
+        self._append(schema.build_reads, row)
+
+    def build_reads(self, recipe: str) -> Sequence[ReadsRecord]:
+        """Return the last observation of each build with a recipe, in the order of the first ones."""
+        return self._transactions.read(
+            lambda connection: read_build_reads(connection, recipe, self._transactions.where)
+        )
 
     def progress(self) -> StoreProgress:
         """Return how much the store contains; cheap."""
