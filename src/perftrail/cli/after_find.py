@@ -10,19 +10,14 @@ import click
 from perftrail.errors import PerftrailError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
     from perftrail.cli.options import SessionOptions
     from perftrail.find.answer import FindAnswer, FindTable
-    from perftrail.measure.events import Event
-    from perftrail.measure.session import Session
     from perftrail.model.study import Study
     from perftrail.verbs.after_find import CulpritJson, NamedCulprit
     from perftrail.verbs.backport.revert import RevertReports
     from perftrail.verbs.explain.explain import ExplainReport
-
-INVOCATIONS = 5
-"""Number of plain invocations of each revision, the default of `explain`."""
 
 
 class AfterFind:
@@ -79,22 +74,9 @@ class AfterFind:
         }
 
     def _explain(self, culprit: NamedCulprit) -> ExplainReport:
-        from perftrail.results.selection import select
-        from perftrail.verbs.explain.explain import Explain, find_pair
-        from perftrail.verbs.explain.profilers import all_profilers, function_profilers
+        from perftrail.cli.commands.explain import explain
 
-        revision = culprit.inner or culprit.revision
-        selection = select(self._study, ())
-
-        def work(session: Session) -> Generator[Event, None, ExplainReport]:
-            pair = find_pair(session, culprit=revision.id, against=None, store=self._options.store)
-            profilers = all_profilers(self._study, session.runner.invoker, invocations=INVOCATIONS)
-            functions = function_profilers(session.runner.invoker, invocations=INVOCATIONS)
-            return Explain(
-                session, pair, profilers=profilers, function_profilers=functions, selection=selection
-            ).events()
-
-        return self._options.run(self._study, work)
+        return explain(self._study, (culprit.inner or culprit.revision).id, options=self._options)
 
     def _revert(self, culprit: NamedCulprit, *, newest: str) -> RevertReports:
         from perftrail.cli.commands.revert import revert

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
+    from perftrail.model.study import Study
     from perftrail.verbs.explain.explain import ExplainReport
+
+
+INVOCATIONS = 5
+"""Default number of invocations of each revision without a profiler."""
 
 
 @click.command("explain", cls=Command)
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
 @click.option(
     "--invocations",
     type=click.IntRange(min=2),
-    default=5,
+    default=INVOCATIONS,
     show_default=True,
     metavar="N",
     help="Number of invocations of each revision without a profiler.",
@@ -85,22 +90,9 @@ def command(
     """
     from perftrail.present.explain import print_explained
     from perftrail.present.profile_files import write_profile_files
-    from perftrail.results.selection import select
-    from perftrail.verbs.explain.explain import Explain, find_pair
-    from perftrail.verbs.explain.profilers import all_profilers, function_profilers
 
     loaded = options.with_suites(options.apply_to(sources.load(study)), revisions_named(culprit, against))
-    selection = select(loaded, only)
-
-    def work(session: Session) -> Generator[Event, None, ExplainReport]:
-        pair = find_pair(session, culprit=culprit, against=against, store=options.store)
-        profilers = all_profilers(loaded, session.runner.invoker, invocations=invocations)
-        functions = function_profilers(session.runner.invoker, invocations=invocations)
-        return Explain(
-            session, pair, profilers=profilers, function_profilers=functions, selection=selection
-        ).events()
-
-    explained = options.run(loaded, work)
+    explained = explain(loaded, culprit, against=against, invocations=invocations, only=only, options=options)
     if as_json:
         print_json("explain", explained.as_json())
     else:
@@ -109,3 +101,30 @@ def command(
         click.echo(f"wrote {file}", err=True)
     if not explained.measured:
         raise click.exceptions.Exit(1)
+
+
+def explain(
+    study: Study,
+    culprit: str,
+    *,
+    options: SessionOptions,
+    against: str | None = None,
+    invocations: int = INVOCATIONS,
+    only: tuple[str, ...] = (),
+) -> ExplainReport:
+    """Profile a revision and its reference, by default its first parent, and return their differences."""
+    from perftrail.results.selection import select
+    from perftrail.verbs.explain.explain import Explain, find_pair
+    from perftrail.verbs.explain.profilers import all_profilers, function_profilers
+
+    selection = select(study, only)
+
+    def work(session: Session) -> Generator[Event, None, ExplainReport]:
+        pair = find_pair(session, culprit=culprit, against=against, store=options.store)
+        profilers = all_profilers(study, session.runner.invoker, invocations=invocations)
+        functions = function_profilers(session.runner.invoker, invocations=invocations)
+        return Explain(
+            session, pair, profilers=profilers, function_profilers=functions, selection=selection
+        ).events()
+
+    return options.run(study, work)
