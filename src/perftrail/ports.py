@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from perftrail.model.json_data import Json
     from perftrail.model.measurement import BusyProcess, Conditions, Machine, Outcome, Runnable, Samples
+    from perftrail.model.patch import TouchedFile
     from perftrail.model.process import Command, Ran
     from perftrail.model.reads import BuildReads, TreeFile
     from perftrail.model.sandbox import Phase
@@ -313,6 +314,15 @@ class CachedSource(Protocol):
 
     def update(self) -> None:
         """Update the cache before the next answer."""
+        ...
+
+
+@runtime_checkable
+class FunctionSource(Protocol):
+    """A source that knows which functions each revision changes."""
+
+    def touched_functions(self, revisions: Sequence[Revision]) -> tuple[tuple[TouchedFile, ...], ...]:
+        """Return for each revision the files that it changes relative to its parent, with names of functions."""
         ...
 
 

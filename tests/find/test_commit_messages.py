@@ -130,6 +130,6 @@ def test_misleading_messages_cost_at_most_two_samples(tmp_path: Path) -> None:
 
 
 def test_messages_are_ignored_without_the_prior_notes(tmp_path: Path) -> None:
-    answer = find(tmp_path, {150: "Cache the table"}, culprit=150, priors=("suspect", "size", "measured"))
+    answer = find(tmp_path, {150: "Cache the table"}, culprit=150, priors=("suspect", "profile", "measured"))
     assert answer.priors == ()
     assert answer.as_json()["changes"][0]["notes"] == []

@@ -301,7 +301,7 @@ def test_noise_is_mentioned_in_an_answer_without_a_change(tmp_path: Path) -> Non
 def test_suspected_paths_guide_the_search_and_are_reported(tmp_path: Path) -> None:
     paths = {f"r{number}": ("docs/a.md",) for number in range(200)} | {"r150": ("src/alloc.c",)}
     source = FakeSource(200, paths=paths)
-    priors = {"priors": ("suspect", "size"), "suspect": ("src/**",)}
+    priors = {"priors": ("suspect",), "suspect": ("src/**",)}
     session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(150))
     _, guided = drain(Find(session, request_for((resolve(STUDY, "wall"),), **priors)).events())
     plain = find(a_session(STUDY, tmp_path, source=source, starter=stepping_at(150)))[1]

@@ -22,7 +22,6 @@ from perftrail.model.build import Failure
 from perftrail.model.metrics import Metric
 from perftrail.model.plan import same_everywhere
 from perftrail.model.process import Exited
-from perftrail.model.study import Prior
 from perftrail.model.subject import Branch, Merge, Revision
 from perftrail.model.target import Goal, TargetError, Working, every_target, resolve, resolve_goal
 from perftrail.present.answer_details import (
@@ -307,7 +306,6 @@ def test_the_time_left_of_a_search_for_several_metrics_is_a_range_that_holds(
     assert forecasts[-1][1] == (0.0, 0.0)
 
 
-BOTH: tuple[Prior, ...] = ("size", "suspect")
 FAILED = Failure(stage="link", message="")
 
 
@@ -337,19 +335,14 @@ def test_a_broken_end_is_reported_in_words(tmp_path: Path) -> None:
     assert line.endswith("and no later revision is usable")
 
 
-def test_weights_are_equal_without_suspects_or_if_all_revisions_touch_as_many_files() -> None:
-    assert path_priors([(), ()], priors=BOTH, suspect=("a",)).weights is None
-    assert path_priors([(), ("a",), ("b",)], priors=BOTH[:1], suspect=()).weights is None
+def test_weights_are_equal_without_paths() -> None:
+    assert path_priors([(), ()], suspect=("a",)).weights is None
 
 
-def test_suspected_paths_count_ten_times_and_many_files_seven_times_at_most() -> None:
-    touched = [(), ("src/a.c",), ("doc/a",), tuple(f"doc/{number}" for number in range(1000))]
-    by_path = path_priors(touched, priors=BOTH[1:], suspect=("src",)).weights
+def test_suspected_paths_count_ten_times() -> None:
+    by_path = path_priors([(), ("src/a.c",), ("doc/a",)], suspect=("src",)).weights
     assert by_path is not None
     assert by_path[1] / by_path[2] == pytest.approx(10)
-    by_size = path_priors(touched, priors=BOTH[:1], suspect=()).weights
-    assert by_size is not None
-    assert by_size[3] / by_size[1] == pytest.approx(7)
 
 
 def test_all_metrics_share_the_budget_of_seconds(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer, StudyError
 from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
+from perftrail.find.end_profiles import profile_ends
 from perftrail.find.failing import RevisionTester, find_broken_ranges
 from perftrail.find.inside_merge import InsideMerges
 from perftrail.find.journal import Journal, Ledger, other_machines
@@ -20,17 +21,26 @@ from perftrail.find.loop import (
     prior_from_samples,
 )
 from perftrail.find.other_metrics import also_changed
-from perftrail.find.priors import RevisionPriors, path_priors, with_measured, with_notes
+from perftrail.find.priors import (
+    ProfiledFunctions,
+    RevisionPriors,
+    combined,
+    path_priors,
+    profile_priors,
+    with_measured,
+    with_notes,
+)
 from perftrail.find.sampler import Sampler
 from perftrail.measure.events import HistoryRead, Skipped, now
 from perftrail.measure.failure_groups import study_line
 from perftrail.model.build import content_key
-from perftrail.model.json_data import json_of
+from perftrail.model.json_data import from_plain, json_of, to_plain
 from perftrail.model.measurement import seed_of
 from perftrail.model.plan import same_everywhere
 from perftrail.model.store_records import SearchRecord
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
+from perftrail.ports import FunctionSource
 from perftrail.results.measured import MeasuredHere
 from perftrail.search import Budget, ManySearch
 from perftrail.search.failing import FailureSearch
@@ -43,6 +53,7 @@ if TYPE_CHECKING:
     from perftrail.measure.events import Event, Outdated
     from perftrail.measure.session import Session
     from perftrail.model.build import Failure
+    from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.search import Answer, Question
@@ -56,7 +67,10 @@ MOST_INVOCATIONS = 300
 not delay the others."""
 
 MOST_COMPARED = 20_000
-"""A longer history is not compared file by file for the sizes of its changes, which would take minutes."""
+"""A longer history is not compared file by file, which would take minutes."""
+
+LEAST_PROFILED = 6
+"""Number of revisions from which on a profile of both ends can save a build."""
 
 
 class Find:
@@ -85,7 +99,8 @@ class Find:
         )
         yield from self._outdated()
         self._prior = self._prior_weights()
-        record = self._record()
+        functions = yield from self._profiled()
+        record = self._record(functions)
         self._first_started = self._read_first_started(record)
         goal = self._request.goal
         journal = Journal(self._session, record, self._ledger, per_boot_session=not isinstance(goal, Working))
@@ -289,11 +304,7 @@ class Find:
         """Return the prior from touched paths and messages; store path distances for incremental builds."""
         request = self._request
         small = len(self._revisions) <= MOST_COMPARED
-        wanted = [
-            prior
-            for prior in request.priors
-            if (prior == "size" and small) or (prior == "suspect" and request.suspect)
-        ]
+        wanted = "suspect" in request.priors and bool(request.suspect)
         known = RevisionPriors(weights=None, reasons=())
         if len(self._revisions) < 2:
             return known
@@ -302,8 +313,37 @@ class Find:
         if incremental:
             self._distance = tuple(float(sum_) for sum_ in accumulate(len(paths) for paths in touched))
         if wanted:
-            known = path_priors(touched, priors=wanted, suspect=request.suspect)
+            known = path_priors(touched, suspect=request.suspect)
         return with_notes(known, self._revisions) if "notes" in request.priors else known
+
+    def _profiled(self) -> Generator[Event, None, ProfiledFunctions | None]:
+        """Profile both ends and add the prior; `None` if that is not wanted. A resumed search reads what it stored."""
+        source, goal = self._session.source, self._request.goal
+        if (
+            "profile" not in self._request.priors
+            or isinstance(goal, Working)
+            or not isinstance(source, FunctionSource)
+            or len(_groups(goal)) > 1
+            or not LEAST_PROFILED <= len(self._revisions) <= MOST_COMPARED
+        ):
+            return None
+        begun = self._begun(self._record(None))
+        if begun:
+            functions = _stored_functions(begun[0].question)
+        else:
+            functions = yield from profile_ends(self._session, goal, self._revisions, self._ledger)
+        if functions is not None and functions.moved:
+            found = profile_priors(source.touched_functions(self._revisions), functions)
+            self._prior = combined(self._prior, found)
+        return functions
+
+    def _begun(self, record: SearchRecord) -> list[SearchRecord]:
+        """Return this search as the store has it, if it began before."""
+        return [
+            each
+            for each in self._session.store.searches()
+            if (each.key, each.machine) == (record.key, record.machine)
+        ]
 
     def _prior_of(self, target: Target) -> RevisionPriors:
         """Return the prior over culprits for one metric's change."""
@@ -314,19 +354,15 @@ class Find:
 
     def _read_first_started(self, record: SearchRecord) -> str:
         """Return when this search first began, so that a resumed search does not use its samples as a prior."""
-        begun = [
-            each.started
-            for each in self._session.store.searches()
-            if (each.key, each.machine) == (record.key, record.machine)
-        ]
-        return begun[0] if begun else record.started
+        begun = self._begun(record)
+        return begun[0].started if begun else record.started
 
     def _shown_as(self, record: SearchRecord) -> str:
         """Return the number of this search on this machine; empty if no later search began."""
         keys = [each.key for each in self._session.store.searches() if each.machine == record.machine]
         return "" if keys[-1] == record.key else str(keys.index(record.key) + 1)
 
-    def _record(self) -> SearchRecord:
+    def _record(self, functions: ProfiledFunctions | None) -> SearchRecord:
         request, goal = self._request, self._request.goal
         ids = [revision.id for revision in self._revisions]
         targets: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
@@ -353,8 +389,15 @@ class Find:
                 "prior_kinds": list(request.priors),
                 **json_of(self._session.pins.as_json()),
                 "priors": list(self._prior.reasons),
+                **({} if functions is None else {"profile": to_plain(functions)}),
             },
         )
+
+
+def _stored_functions(question: Mapping[str, Json]) -> ProfiledFunctions | None:
+    """Return the profiled functions of a stored search; `None` if it has none, as those of earlier versions."""
+    stored = question.get("profile")
+    return from_plain(ProfiledFunctions, stored) if isinstance(stored, dict) else None
 
 
 def named(target: Target) -> str:

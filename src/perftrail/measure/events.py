@@ -201,6 +201,14 @@ class Stepped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Profiling:
+    """A search profiles a benchmark at both ends, which takes about this many seconds."""
+
+    benchmark: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WentFurtherBack:
     """A search found no change since a revision, so a range further back is searched. `unclear`: it is not certain."""
 
@@ -238,6 +246,7 @@ Event = (
     | Invoked
     | GivenUp
     | Progress
+    | Profiling
     | Stepped
 )
 

@@ -38,10 +38,17 @@ if TYPE_CHECKING:
 CALLGRIND_SLOWDOWN = 100.0
 """Typical worst slowdown of a program under Callgrind with its simulations."""
 
+COUNTING_SLOWDOWN = 40.0
+"""The same without simulations."""
+
 PYTHON_SLOWDOWN = 4.0
 
 _CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64")
 """The simulated caches: those of a common processor rather than this one, so that counts repeat."""
+
+_SIMULATIONS = (
+    "--cache-sim=yes", "--branch-sim=yes", "--collect-bus=yes", "--collect-systime=yes", *_CACHES,
+)  # fmt: skip
 
 LARGEST_PROFILE_BYTES = 1 << 29
 """Largest file of one process that is read."""
@@ -76,14 +83,18 @@ def program_functions(*ready: Ready) -> Callable[[Function], bool]:
 
 
 class CallgrindProfiler:
-    """An invocation under Callgrind, with a fixed environment and address layout, so that counts repeat exactly."""
+    """An invocation under Callgrind, with a fixed environment and address layout, so that counts repeat exactly.
+
+    Without simulations it only counts instructions and calls, in less time.
+    """
 
     name = "instructions"
     method = "callgrind"
-    slowdown = CALLGRIND_SLOWDOWN
 
-    def __init__(self, invoker: Invoker, *, pairs: int) -> None:
+    def __init__(self, invoker: Invoker, *, pairs: int, simulated: bool = True) -> None:
         self.pairs = pairs
+        self.slowdown = CALLGRIND_SLOWDOWN if simulated else COUNTING_SLOWDOWN
+        self._simulations = _SIMULATIONS if simulated else ()
         self._invoker = invoker
         self._code = ObjectCode(invoker.starter)
         self._program = shutil.which("valgrind")
@@ -97,8 +108,7 @@ class CallgrindProfiler:
         assert self._program is not None
         with tempfile.TemporaryDirectory(prefix="perftrail-callgrind-") as scratch:
             words = (
-                self._program, "--tool=callgrind", "--cache-sim=yes", "--branch-sim=yes", "--collect-bus=yes",
-                "--collect-systime=yes", "--dump-instr=yes", *_CACHES, "--trace-children=yes",
+                self._program, "--tool=callgrind", *self._simulations, "--dump-instr=yes", "--trace-children=yes",
                 f"--callgrind-out-file={scratch}/%p", f"--log-file={scratch}/log.%p", "--",
             )  # fmt: skip
             observed = self._invoker.observe(

@@ -44,6 +44,17 @@ class FileChange:
         return (self.added or 0) + (self.removed or 0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TouchedFile:
+    """A file that a revision changes, and the names on the first lines of the functions that it changes there.
+
+    The names are untrusted text: they also contain types and keywords of these lines.
+    """
+
+    path: str
+    names: frozenset[str]
+
+
 Omission = Literal["not selected", "excluded", "unaffected", "unread"]
 """Why a file of a change was left out.
 

@@ -27,7 +27,7 @@ from perftrail.model.suite import Suite
 
 
 Order = Literal["interleaved", "random", "sequential"]
-Prior = Literal["suspect", "size", "notes", "measured"]
+Prior = Literal["suspect", "profile", "notes", "measured"]
 """Evidence, known before the search measures, that a revision is the culprit."""
 
 
@@ -151,11 +151,11 @@ class FindPolicy:
     prior: Annotated[
         tuple[Prior, ...],
         Key(
-            "Evidence for the prior: suspect (the revision touches those paths), size (number of files that it "
-            "touches), notes (its message mentions speed or memory), measured (near a change in earlier "
-            "samples). Default: all."
+            "Evidence for the prior: suspect (the revision touches those paths), profile (it touches a function "
+            "whose cost moved between both ends), notes (its message mentions speed or memory), measured (near a "
+            "change in earlier samples). Default: all."
         ),
-    ] = ("suspect", "size", "notes", "measured")
+    ] = ("suspect", "profile", "notes", "measured")
 
     @property
     def smallest_change(self) -> float:

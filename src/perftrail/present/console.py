@@ -24,6 +24,7 @@ from perftrail.measure.events import (
     Invoked,
     Outdated,
     OutputsRead,
+    Profiling,
     Progress,
     Relinked,
     RelinkedWithoutEffect,
@@ -205,6 +206,12 @@ class Watcher:
                 self._outputs_read(event)
             case SuiteListed():
                 self._suite_listed(event)
+            case Profiling():
+                text = (
+                    f"profile of {event.benchmark} at both ends, about {duration(event.seconds)}: "
+                    "functions whose cost moved guide the search"
+                )
+                self._print_now(text, style="dim")
             case Invoked() | GivenUp() | Progress() | Stepped():
                 self._while_measuring(event)
             case _:

@@ -10,6 +10,7 @@ from perftrail.model.reads import TreeFile
 from perftrail.model.subject import Branch, Merge, Revision
 from perftrail.sources.git.checkout import Checkouts, Contents
 from perftrail.sources.git.command import differing_paths, find_objects, read_blobs
+from perftrail.sources.git.functions import touched_functions
 from perftrail.sources.git.lineage import GitLineage, merged_lines
 from perftrail.sources.git.mirror import Mirror
 from perftrail.sources.ranges import parse_range, read_label, resolve_ends, select_revisions
@@ -17,6 +18,7 @@ from perftrail.sources.ranges import parse_range, read_label, resolve_ends, sele
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from perftrail.model.patch import TouchedFile
     from perftrail.model.source import Label
     from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
@@ -102,13 +104,20 @@ class GitSource:
 
     def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
         """Return the changed files of each commit relative to its known parent, else to the previous one."""
+        return differing_paths(self._mirror.git, self._mirror.ready(), self._tree_pairs(revisions))
+
+    def touched_functions(self, revisions: Sequence[Revision]) -> tuple[tuple[TouchedFile, ...], ...]:
+        """Return the changed files, as `touched` does, with the functions that git names in their diffs."""
+        return touched_functions(self._mirror.git, self._mirror.ready(), self._tree_pairs(revisions))
+
+    def _tree_pairs(self, revisions: Sequence[Revision]) -> list[tuple[str, str]]:
+        """Return the trees of the known parent of each commit, else of the previous one, and of the commit."""
         trees = {revision.id: self._contents.tree(revision.id) for revision in revisions}
         before = ["", *(each.id for each in revisions)]
-        pairs = [
+        return [
             (trees.get(each.parents[0] if each.parents else "", trees.get(previous, "")), trees[each.id])
             for previous, each in zip(before, revisions, strict=False)
         ]
-        return differing_paths(self._mirror.git, self._mirror.ready(), pairs)
 
     def files(self, revision: Revision) -> Mapping[str, TreeFile]:
         """Return every file of a commit's tree by its path; submodules are one entry each."""

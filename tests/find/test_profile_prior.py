@@ -1,0 +1,145 @@
+"""A profile of both ends as a prior: pure weights, names of functions from git's diffs, and a whole search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perftrail import studyfile
+from perftrail.find import end_profiles
+from perftrail.find.answer import FindAnswer, FindRequest
+from perftrail.find.find import Find
+from perftrail.find.priors import ProfiledFunctions, profile_priors
+from perftrail.model.patch import TouchedFile
+from perftrail.model.target import resolve
+from perftrail.opening import open_session
+from perftrail.search import Budget
+from perftrail.sources.git import GitSource
+from tests.measure.fake_session import drain
+from tests.sources.repositories import Repository
+
+
+def touched(*files: tuple[str, tuple[str, ...]]) -> tuple[TouchedFile, ...]:
+    return tuple(TouchedFile(path=path, names=frozenset(names)) for path, names in files)
+
+
+MOVED = ProfiledFunctions(
+    moved=(("tree::Node<int>::insert(int)", "tree.cc"), ("read", "io.c")), runs=(("main", "main.c"),)
+)
+
+
+def test_revisions_that_touch_moved_functions_share_most_of_the_prior() -> None:
+    revisions = [
+        (),
+        touched(("src/tree.cc", ("insert", "void"))),
+        touched(("src/tree.cc", ("insert",)), ("doc/x", ())),
+        touched(("other/tree.cc", ("erase",))),
+        touched(("src/io.c", ("read",))),
+        touched(("src/main.c", ("main",))),
+        touched(("lib/tree.h", ())),
+        touched(("doc/x", ("insert",))),
+        (),
+    ]
+    found = profile_priors(revisions, MOVED)
+    assert found.weights is not None
+    share = [weight / sum(found.weights[1:]) for weight in found.weights]
+    even = 0.05 / 8
+    assert share[1:] == pytest.approx(
+        [
+            0.65 / 4 + even,
+            0.65 / 4 + even,
+            0.1 / 2 + even,
+            0.65 / 2 + even,
+            0.2 + even,
+            0.1 / 2 + even,
+            even,
+            even,
+        ]
+    )
+    assert found.reasons == (
+        "a profile of both ends: 3 of 8 revisions touch a function whose cost, or the cost of its calls, moved; "
+        "these revisions have 67% of the prior",
+    )
+
+
+def test_without_a_moved_function_or_a_revision_that_touches_one_the_prior_is_even() -> None:
+    revisions = [(), touched(("a.c", ("f",))), touched(("b.c", ("g",)))]
+    assert profile_priors(revisions, ProfiledFunctions(moved=(), runs=(("f", "a.c"),))).weights is None
+    assert profile_priors(revisions, ProfiledFunctions(moved=(("h", "a.c"),), runs=())).weights is None
+
+
+def program(factor: int, *, notes: int) -> dict[str, str]:
+    loop = f"    for (long i = 0; i < count * {factor}; i++)\n        sum += i ^ (sum >> 3);\n"
+    return {
+        "total.c": f"long total(long count)\n{{\n    long sum = 0;\n{loop}    return sum;\n}}\n",
+        "shown.c": f"int shown(int value)\n{{\n    return value + {notes};\n}}\n",
+        "main.c": "#include <stdio.h>\nlong total(long count);\nint shown(int value);\n\nint main(void)\n{\n"
+        '    printf("%ld %d\\n", total(3000000), shown(1));\n    return 0;\n}\n',
+    }
+
+
+STUDY = """\
+[source]
+kind = "git"
+location = "repository"
+
+[build]
+steps = ["cc -g -O1 -o work main.c total.c shown.c"]
+outputs = ["work"]
+
+[benchmark.work]
+command = "{build}/work"
+
+[measure]
+quiet_threshold = 100
+
+[find]
+threshold = "30%"
+"""
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> list[str]:
+    """Forty revisions: the 29th works eight times as much in `total`; the others change what `shown` prints."""
+    repository = Repository(tmp_path / "repository")
+    return [
+        repository.commit(program(1 if number < 29 else 8, notes=number), subject=f"n {number}")
+        for number in range(40)
+    ]
+
+
+def test_git_names_the_functions_that_revisions_change(history: list[str], tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text(STUDY)
+    study = studyfile.load(str(tmp_path / "perftrail.toml"))
+    with open_session(study, store=None) as session:
+        assert isinstance(session.source, GitSource)
+        revisions = session.source.history()
+        found = session.source.touched_functions(revisions)
+    by_file = [{each.path: each.names for each in files} for files in found]
+    assert by_file[0] == {}
+    assert set(by_file[5]) == {"shown.c"}
+    assert "shown" in by_file[5]["shown.c"]
+    assert "total" in by_file[29]["total.c"]
+
+
+def test_a_profile_of_both_ends_guides_the_search_and_is_stored(
+    history: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(end_profiles, "SAVED_SHARE", 1e6)
+    (tmp_path / "perftrail.toml").write_text(STUDY)
+    study = studyfile.load(str(tmp_path / "perftrail.toml"))
+    with open_session(study, store=None) as session:
+        target = resolve(study, "cpu")
+        request = FindRequest(
+            goal=(target,), range=None, threshold=0.3, confidence=0.99, budget=Budget(), priors=("profile",)
+        )
+        _, answer = drain(Find(session, request).events())
+        stored = session.store.searches()[0].question["profile"]
+    assert isinstance(answer, FindAnswer)
+    assert isinstance(stored, dict)
+    assert answer.as_json()["changes"][0]["revisions"] == [history[29]]
+    (reason,) = answer.as_json()["priors"]
+    assert reason.startswith("a profile of both ends: 1 of 39 revisions touch a function")
+    assert stored["moved"] == [["main", "main.c"], ["total", "total.c"]]  # main calls it
+    assert answer.builds <= 5
