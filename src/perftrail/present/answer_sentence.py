@@ -222,9 +222,18 @@ def stored_cost(record: Mapping[str, Json]) -> str:
 
 
 def _count(builds: int, revisions: int, unusable: int, invocations: int) -> str:
+    """Return the numbers of builds and invocations; builds inside merges are of revisions outside the range.
+
+    >>> _count(4, 7, 1, 90)
+    '4 of 7 revisions built, 1 of them unusable, 90 invocations'
+    >>> _count(10, 6, 0, 175)
+    '10 revisions built for a range of 6, because of those inside merges, 175 invocations'
+    """
     failed = f", {unusable} of them unusable" if unusable else ""
-    built = f"{builds} of {counted(revisions, 'revision')} built{failed}"
-    return f"{built}, {counted(invocations, 'invocation')}"
+    built = f"{builds} of {counted(revisions, 'revision')} built"
+    if builds > revisions:
+        built = f"{builds} revisions built for a range of {revisions}, because of those inside merges"
+    return f"{built}{failed}, {counted(invocations, 'invocation')}"
 
 
 def revision_name(revision: Revision) -> str:
