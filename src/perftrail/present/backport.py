@@ -16,6 +16,7 @@ from perftrail.present.failures import failure_words
 from perftrail.present.shared_sentences import capitalised, change_words, interval_words, pairs_by_metric
 from perftrail.sources.patched import exclude_options
 from perftrail.stats.retained_gain import Share
+from perftrail.verbs.backport.patch import maybe_unread
 from perftrail.verbs.backport.result import Role
 
 if TYPE_CHECKING:
@@ -184,10 +185,11 @@ def print_conflict(blocked: BackportConflict, *, source_kind: str, study_file: s
             console.print(Text(f"    and {len(conflict.prerequisites) - MOST_NAMED} more; --json names all"))
     content = "your edits" if conflict.directory_existed else "the applied part of the change"
     console.print(Text(f"The tree of {old} with {content}: {escaped(conflict.directory, longest=1000)}"))
-    unread = " ".join(f"--exclude {shlex.quote(each.path)}" for each in conflict.obstacles[:MOST_NAMED])
-    if len(conflict.obstacles) <= MOST_NAMED:
-        files = "this file" if len(conflict.obstacles) == 1 else "these files"
-        console.print(Text(f"If no build reads {files}, add: {escaped(unread, longest=None)}"))
+    unread = maybe_unread(conflict)
+    if 0 < len(unread) <= MOST_NAMED:
+        files = "this file" if len(unread) == 1 else "these files"
+        options = " ".join(f"--exclude {shlex.quote(each)}" for each in unread)
+        console.print(Text(f"If no build reads {files}, add: {escaped(options, longest=None)}"))
     if source_kind == "git":
         tree = shlex.quote(conflict.directory)
         console.print(Text("Next: resolve the marked conflicts there, then run:", style="dim"))

@@ -111,9 +111,9 @@ def command(
 def observed_unread(study: Study, blocked: BackportConflict, *, options: SessionOptions) -> frozenset[str]:
     """Return the conflicting files that the observed builds do not read; then the conflict can be tried again."""
     from perftrail.builds.observing import observer
-    from perftrail.verbs.backport.patch import may_be_unread, unread_conflicts, without_tree
+    from perftrail.verbs.backport.patch import maybe_unread, unread_conflicts, without_tree
 
-    if blocked.fix is None or observer() is None or not may_be_unread(blocked.conflict):
+    if blocked.fix is None or observer() is None or not maybe_unread(blocked.conflict):
         return frozenset()
     unread = options.run(study, lambda session: unread_conflicts(session, blocked))
     if unread:

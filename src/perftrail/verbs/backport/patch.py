@@ -203,11 +203,12 @@ _AUXILIARY = re.compile(
 )
 
 
-def may_be_unread(conflict: Conflict) -> bool:
-    """Return whether it is worth a build to observe which conflicting files the builds read."""
-    return any(
-        SOURCE_SUFFIXES.search(each.path) is None or _AUXILIARY.search(each.path) is not None
+def maybe_unread(conflict: Conflict) -> tuple[str, ...]:
+    """Return the conflicting files that do not look like source code, so that perhaps no build reads them."""
+    return tuple(
+        each.path
         for each in conflict.obstacles
+        if SOURCE_SUFFIXES.search(each.path) is None or _AUXILIARY.search(each.path) is not None
     )
 
 
