@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - the lines of programs have their own length
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -491,7 +492,7 @@ func smooth(round int) float64 {
 PYTHON = Program(
     language="Python",
     build="true",
-    command="python3 {build}/main.py",
+    command=f"{sys.executable} {{build}}/main.py",  # not a shim of a version manager: it starts many processes
     files={
         "main.py": """\
 import index

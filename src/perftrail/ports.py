@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from perftrail.model.sandbox import Phase
     from perftrail.model.store_records import (
         ComparisonRecord,
+        ExplanationRecord,
         ListingRecord,
         ReadsRecord,
         RegressionNote,
@@ -455,6 +456,14 @@ class Store(Protocol):
 
     def comparisons(self) -> Sequence[ComparisonRecord]:
         """Return the results of comparisons, the latest last."""
+        ...
+
+    def add_explanation(self, record: ExplanationRecord) -> None:
+        """Store why a revision is faster or slower; the last record of a key counts."""
+        ...
+
+    def explanations(self) -> Sequence[ExplanationRecord]:
+        """Return the last explanation of each key, in the order in which the keys were first stored."""
         ...
 
     def add_listing(self, record: ListingRecord) -> None:

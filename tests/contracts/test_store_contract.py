@@ -21,6 +21,7 @@ from tests.store.examples import (
     BUILT,
     COMPARISON,
     DRAW,
+    EXPLANATION,
     FAILED_BUILD,
     LINK,
     LISTING,
@@ -476,6 +477,21 @@ def test_a_comparison_needs_a_known_machine_and_plain_data(store: SqlStore | Mem
     assert store.comparisons() == []
 
 
+def test_the_last_explanation_of_each_key_counts_in_the_order_of_the_first(
+    store: SqlStore | MemoryStore,
+) -> None:
+    assert store.explanations() == []
+    other = replace(EXPLANATION, key="6" * 32, against="a\x00", result={})
+    again = replace(EXPLANATION, finished="2025-11-22T05:00:00Z", result={"points": [1, None, "é"]})
+    for record in (EXPLANATION, other, again):
+        store.add_explanation(record)
+    assert store.explanations() == [again, replace(other, against="a\\x00")]
+    with pytest.raises(StoreError, match=r"explanation .*: contains characters that no store can represent"):
+        store.add_explanation(replace(EXPLANATION, key="k\x00"))
+    with pytest.raises(StoreError, match=r"explanation 7{12}: .*only JSON data can be stored"):
+        store.add_explanation(replace(EXPLANATION, result={"points": object()}))  # type: ignore[dict-item] # not plain
+
+
 def test_the_last_listing_of_each_key_counts_in_the_order_of_the_first(store: SqlStore | MemoryStore) -> None:
     assert store.listings() == []
     other = replace(LISTING, key="6" * 32, variant="pooled", result={})
@@ -588,6 +604,8 @@ def test_the_progress_mark_differs_after_every_addition(store: SqlStore | Memory
     store.close_search(SEARCH.key, MACHINE.id, {"verdict": "none"})
     marks.append(store.progress())
     store.add_comparison(COMPARISON)
+    marks.append(store.progress())
+    store.add_explanation(EXPLANATION)
     marks.append(store.progress())
     store.add_listing(LISTING)
     marks.append(store.progress())

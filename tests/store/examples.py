@@ -17,6 +17,7 @@ from perftrail.model.measurement import (
 from perftrail.model.reads import BuildReads
 from perftrail.model.store_records import (
     ComparisonRecord,
+    ExplanationRecord,
     ListingRecord,
     ReadsRecord,
     SearchRecord,
@@ -71,6 +72,14 @@ FAILED_BUILD = BuildRecord(
 
 COMPARISON = ComparisonRecord(
     machine=MACHINE.id, finished="2025-11-21T04:00:00Z", result={"base": "1" * 40, "rows": [{"low": 1.5}]}
+)
+
+EXPLANATION = ExplanationRecord(
+    key="7" * 32,
+    revision="2" * 40,
+    against="1" * 40,
+    finished="2025-11-21T06:00:00Z",
+    result={"culprit": "2" * 40, "points": []},
 )
 
 LISTING = ListingRecord(

@@ -21,6 +21,7 @@ from tests.store.examples import (
     BUILT,
     COMPARISON,
     DRAW,
+    EXPLANATION,
     FAILED_BUILD,
     LISTING,
     MACHINE,
@@ -325,6 +326,19 @@ def test_a_comparison_is_copied_once(tmp_path: Path) -> None:
     assert copy_store(one, other).existing["comparisons"] == 1
     with open_store(other, access="read") as store:
         assert store.comparisons() == [COMPARISON]
+
+
+def test_explanations_are_copied_once(tmp_path: Path) -> None:
+    one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
+    later = replace(EXPLANATION, finished="2025-11-22T05:00:00Z", result={"points": []})
+    with open_store(one, access="write") as store:
+        for record in (EXPLANATION, later):
+            store.add_explanation(record)
+    assert copy_store(one, other).added["explanations"] == 2
+    assert copy_store(one, other).existing["explanations"] == 2
+    with open_store(other, access="read") as store:
+        assert store.explanations() == [later]
+    assert contents(one) == contents(other)
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)

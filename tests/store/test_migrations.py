@@ -23,6 +23,7 @@ from tests.store.examples import (
     BUILD,
     COMPARISON,
     DRAW,
+    EXPLANATION,
     FAILED_BUILD,
     LINK,
     LISTING,
@@ -200,7 +201,7 @@ def test_a_store_of_every_version_so_far_is_read_whole(tmp_path: Path, file: Pat
 def test_draws_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0008.sql").read_text())
+        database.executescript((FILES / "version-0009.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.outcomes([OTHER_RUNNABLE.key], MACHINE.id) == {OTHER_RUNNABLE.key: DRAWN}
 
@@ -208,7 +209,7 @@ def test_draws_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
 def test_origins_and_the_history_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0008.sql").read_text())
+        database.executescript((FILES / "version-0009.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.history() == list(HISTORY)
         assert store.runnables("st") == [replace(OTHER_RUNNABLE, origin=ORIGIN)]
@@ -218,7 +219,7 @@ def test_origins_and_the_history_are_read_from_a_store_that_has_them(tmp_path: P
 def test_comparisons_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0008.sql").read_text())
+        database.executescript((FILES / "version-0009.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.comparisons() == [COMPARISON]
 
@@ -226,8 +227,27 @@ def test_comparisons_are_read_from_a_store_that_has_them(tmp_path: Path) -> None
 def test_listings_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0008.sql").read_text())
+        database.executescript((FILES / "version-0009.sql").read_text())
     with open_store(str(path), access="read") as store:
+        assert store.listings() == [LISTING]
+
+
+def test_explanations_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((FILES / "version-0009.sql").read_text())
+    with open_store(str(path), access="read") as store:
+        assert store.explanations() == [EXPLANATION]
+
+
+def test_a_store_of_the_version_before_explanations_takes_them(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((FILES / "version-0008.sql").read_text())
+    with open_store(str(path), access="write", machine=MACHINE.id) as store:
+        assert store.explanations() == []
+        store.add_explanation(EXPLANATION)
+        assert store.explanations() == [EXPLANATION]
         assert store.listings() == [LISTING]
 
 
@@ -245,7 +265,7 @@ def test_a_store_of_the_version_before_listings_takes_them(tmp_path: Path) -> No
 def test_observations_are_read_from_a_store_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with closing(sqlite3.connect(path)) as database:
-        database.executescript((FILES / "version-0008.sql").read_text())
+        database.executescript((FILES / "version-0009.sql").read_text())
     with open_store(str(path), access="read") as store:
         assert store.build_reads(READS.recipe) == [READS]
 

@@ -6,7 +6,8 @@
 - `runnable_key`: everything that can affect a sample.
 - `build`, `process`, `measurement`, `patch`, `reads`: results of builds, processes and invocations.
 - `profile`: what each function of a program costs, and which function calls which.
-- `trial`: a measurement without a study; `store_records`: searches, comparisons, listings and notes in the store.
+- `trial`: a measurement without a study; `store_records`: searches, comparisons, listings, explanations and
+  notes in the store.
 - `exchange`: samples from and for other tools.
 - `notation`: durations and sizes as a study writes them; `wording`: numbers, words and quotes for people.
 - `json_data`: plain data, JSON of values and its schema.

@@ -48,6 +48,7 @@ class FunctionKey:
 
 _SUFFIX = re.compile(
     r"(?:'[0-9]+|\.(?:constprop|isra|part|cold|lto_priv|llvm)(?:\.[0-9]+)*|"
+    r"\.<locals>\.<(?:listcomp|setcomp|dictcomp|genexpr)>|"
     r" ?\[clone \.[a-z0-9_.]+\]|@@?[A-Z][A-Za-z0-9_.]*|::h[0-9a-f]{16})$"
 )
 
@@ -55,10 +56,14 @@ _SUFFIX = re.compile(
 def base_name(name: str) -> str:
     """Return a function's name without recursion levels, compilers' suffixes, symbol versions and hashes.
 
+    A comprehension of Python is part of its function.
+
     >>> base_name("even'2"), base_name("sum.constprop.0.isra.0"), base_name("memcpy@@GLIBC_2.14")
     ('even', 'sum', 'memcpy')
     >>> base_name("app::run::h0123456789abcdef"), base_name("f(int) [clone .part.0]")
     ('app::run', 'f(int)')
+    >>> base_name("words.<locals>.<listcomp>")
+    'words'
     """
     while (shorter := _SUFFIX.sub("", name)) != name and shorter:
         name = shorter

@@ -1,4 +1,4 @@
-"""Records of the store: searches, comparisons, listings, observed builds, notes on regressions; and its progress."""
+"""Records of the store: searches, comparisons, listings, observed builds, explanations, notes; and its progress."""
 
 from __future__ import annotations
 
@@ -39,6 +39,21 @@ class ComparisonRecord:
     """One comparison of two revisions: its machine, when it ended (ISO 8601), and its result."""
 
     machine: str
+    finished: str
+    result: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplanationRecord:
+    """Why a revision is faster or slower than another one.
+
+    `key` is a content key of both revisions and what was profiled. `finished` is when the profiles ended (ISO 8601);
+    `result` is the JSON of `explain`.
+    """
+
+    key: str
+    revision: str
+    against: str
     finished: str
     result: Mapping[str, Json]
 
@@ -104,3 +119,4 @@ class StoreProgress:
     comparisons: int
     listings: int
     reads: int
+    explanations: int

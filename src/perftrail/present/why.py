@@ -5,13 +5,14 @@ It words the JSON of `explain`, which the store keeps, so all interfaces show th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from perftrail.model.wording import escaped, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from perftrail.model.store_records import ExplanationRecord
     from perftrail.verbs.explain.functions import (
         CalleeJson,
         CostShiftJson,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         FunctionChangeJson,
         FunctionNameJson,
         FunctionsJson,
+        StoredPointJson,
     )
 
 LONGEST_NAME = 80
@@ -189,3 +191,31 @@ def _callee_words(callee: CalleeJson) -> str:
     if not after:
         return f"no more calls of {name}"
     return f"{_times(after / before)} the calls of {name}"
+
+
+MOST_IN_SUMMARY = 3
+"""Functions of one point in a summary."""
+
+
+def explanation_lines(record: ExplanationRecord, *, most: int = MOST_IN_SUMMARY) -> list[str]:
+    """Return the functions and cost shifts of a stored explanation, the point with the largest change first.
+
+    An explanation that another version of perftrail stored in another form has no lines.
+    """
+    try:
+        points = cast("list[StoredPointJson]", record.result["points"])
+        points.sort(key=lambda each: -abs(each["functions"]["total"]["value"]))
+        return [line for point in points[:most] for line in _point_lines(point, most)]
+    except (KeyError, TypeError, AttributeError):
+        return []
+
+
+def _point_lines(point: StoredPointJson, most: int) -> list[str]:
+    functions = point["functions"]
+    values = ", ".join(f"{name}={value}" for name, value in point["point"].items())
+    place = escaped(f"{point['benchmark']} {values}".rstrip(), longest=LONGEST_NAME)
+    lines = [function_words(each) for each in responsible(functions)[:most]]
+    lines += [shift_words(each) for each in functions["shifts"][:most]]
+    if sentence := input_words(functions):
+        lines.append(sentence)
+    return [f"{place}: {line}" for line in lines or ["no function changed the cost"]]

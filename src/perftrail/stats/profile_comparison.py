@@ -96,7 +96,10 @@ _COMPILED_IN = ("/rustc/", "/rust/deps/", "/include/c++/")
 _LIBRARY_NAMES = (
     "std::", "core::", "alloc::", "<std::", "<core::", "<alloc::", "__gnu_cxx::", "operator new", "operator delete",
     "__rust", "__rdl", "_dl_", "__libc", "_start", "(below main)", "runtime.", "<&", "hashbrown::", "<hashbrown::",
-    "void std::", "bool std::", "0x", "__cxa_", "<built-in ", "<method ",
+    "strings.", "strconv.", "sync.", "fmt.", "sort.", "slices.", "maps.", "bytes.", "bufio.", "io.", "os.", "math.",
+    "math/", "internal/", "encoding/", "reflect.", "regexp.", "syscall.", "time.", "unicode/", "container/", "hash/",
+    "aeshashbody", "gcWriteBarrier", "memeqbody", "cmpbody", "indexbytebody", "void std::", "bool std::", "0x",
+    "__cxa_", "<built-in ", "<method ",
 )  # fmt: skip
 
 
@@ -171,7 +174,7 @@ class _Folding:
         self._in: defaultdict[object, set[object]] = defaultdict(set)
         self.functions: dict[FunctionKey, Function] = {}
         nodes: dict[Function, object] = {}
-        for function in {*profile.own, *(each for edge in profile.calls for each in edge)}:
+        for function in sorted({*profile.own, *(each for edge in profile.calls for each in edge)}):
             if inside(function):
                 key = function.key
                 nodes[function] = key
@@ -585,7 +588,11 @@ def compare_profiles(
         for one, other in zip(*sides, strict=True)
     ]
     _charge_lost_inlining([*parts, exact_parts], *graphs)
-    shifts = _shifts(*graphs, renamed, whole)
+    shifts = [
+        each
+        for each in _shifts(*graphs, renamed, whole)
+        if each.kind == "renamed" or all(_shows(one, other, each) for one, other in zip(*sides, strict=True))
+    ]
     _net_shifts([*parts, exact_parts], shifts)
     builder = _Changes(means, graphs, renamed, inside, bodies if any(bodies[0].values()) else None)
     functions = []
@@ -775,6 +782,13 @@ def _shifts(
             used |= {each.before, each.after}
             found.append(each)
     return sorted(found, key=lambda shift: (-shift.gained, shift.before))
+
+
+def _shows(before: CallGraph, after: CallGraph, shift: _KeyShift) -> bool:
+    """Return whether one pair has at least half of the loss and of the gain: those of noise differ between pairs."""
+    lost = before.own.get(shift.before, 0.0) - after.own.get(shift.before, 0.0)
+    gained = after.own.get(shift.after, 0.0) - before.own.get(shift.after, 0.0)
+    return lost >= shift.lost / 2.0 and gained >= shift.gained / 2.0
 
 
 def _shift_kind(

@@ -172,6 +172,7 @@ def _contents(connection: Connection) -> dict[str, Iterable[object]]:
         "comparisons": _without_id(connection, schema.comparison),
         "listings": _numbered_by_key(connection, schema.listing),
         "build_reads": _numbered_by_key(connection, schema.build_reads),
+        "explanations": _numbered_by_key(connection, schema.explanation),
         "notes": _without_id(connection, schema.regression_note),
     }
 
@@ -441,6 +442,7 @@ class StoreCopy:
         self._append_only("comparison", "comparisons")
         self._last_by_key("listing", "listings")
         self._last_by_key("build_reads", "build_reads")
+        self._last_by_key("explanation", "explanations")
         self._append_only("regression_note", "notes")
         return self.done
 

@@ -15,6 +15,7 @@ from perftrail.store.rows import (
     duplicate_key,
     identifier,
     storable,
+    storable_explanation,
     storable_listing,
     storable_note,
     storable_outcome,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from perftrail.model.measurement import InvocationKey, Outcome, Runnable
     from perftrail.model.store_records import (
         ComparisonRecord,
+        ExplanationRecord,
         ListingRecord,
         ReadsRecord,
         RegressionNote,
@@ -79,6 +81,8 @@ class MemoryStore:
         self._listing_count = 0
         self._reads: dict[str, ReadsRecord] = {}
         self._reads_count = 0
+        self._explanations: dict[str, ExplanationRecord] = {}
+        self._explanation_count = 0
 
     def __enter__(self) -> Self:
         return self
@@ -274,6 +278,17 @@ class MemoryStore:
         """Return the results of comparisons, the latest last."""
         return list(self._comparisons)
 
+    def add_explanation(self, record: ExplanationRecord) -> None:
+        """Store why a revision is faster or slower; the last record of a key counts."""
+        self._write()
+        result = _copy(dict(record.result), f"explanation {record.key[:12]}")
+        self._explanations[record.key] = replace(storable_explanation(record), result=result)
+        self._explanation_count += 1
+
+    def explanations(self) -> Sequence[ExplanationRecord]:
+        """Return the last explanation of each key, in the order in which the keys were first stored."""
+        return list(self._explanations.values())
+
     def add_listing(self, record: ListingRecord) -> None:
         """Store the listing of a suite in one build; the last record of a key counts."""
         self._write()
@@ -307,6 +322,7 @@ class MemoryStore:
             comparisons=len(self._comparisons),
             listings=self._listing_count,
             reads=self._reads_count,
+            explanations=self._explanation_count,
         )
 
     def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:

@@ -15,6 +15,7 @@ from perftrail.model.measurement import Draw, FailedInvocation, Measurement, Ori
 from perftrail.model.reads import BuildReads
 from perftrail.model.store_records import (
     STATUSES,
+    ExplanationRecord,
     ListingRecord,
     ReadsRecord,
     RegressionNote,
@@ -182,6 +183,17 @@ def storable_note(note: RegressionNote) -> RegressionNote:
         text=storable(note.text),
         author=storable(note.author),
         written=storable(note.written),
+    )
+
+
+def storable_explanation(explanation: ExplanationRecord) -> ExplanationRecord:
+    """Return an explanation with storable texts and an unchanged result; raise `StoreError` for a key that is not."""
+    return replace(
+        explanation,
+        key=identifier(explanation.key, "explanation"),
+        revision=storable(explanation.revision),
+        against=storable(explanation.against),
+        finished=storable(explanation.finished),
     )
 
 
@@ -388,6 +400,17 @@ def search_from_row(row: Row[Any], where: str) -> SearchRecord:
         question=object_from_json(row.question, where),
         started=row.started,
         answer=None if row.answer is None else object_from_json(row.answer, where),
+    )
+
+
+def explanation_from_row(row: Row[Any], where: str) -> ExplanationRecord:
+    """Return an explanation from its row."""
+    return ExplanationRecord(
+        key=row.key,
+        revision=row.revision,
+        against=row.against,
+        finished=row.finished,
+        result=object_from_json(row.result, where),
     )
 
 

@@ -252,6 +252,20 @@ build_reads = Table(
 )
 """The paths that an observed build uses, as a JSON object; of several rows with one key, the last counts."""
 
+explanation = Table(
+    "explanation",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("revision", Text, nullable=False),
+    Column("against", Text, nullable=False),
+    Column("finished", Text, nullable=False),
+    Column("result", Text, nullable=False),
+    Column("machine_id", ForeignKey("machine.id")),
+    Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
+)
+"""Why a revision is faster or slower, as the JSON of `explain`; of several rows with one key, the last counts."""
+
 regression_note = Table(
     "regression_note",
     metadata,

@@ -24,6 +24,7 @@ from perftrail.store.rows import (
     build_from_row,
     build_outcome_to_json,
     duplicate_key,
+    explanation_from_row,
     facts_from_json,
     identifier,
     listing_from_row,
@@ -38,6 +39,7 @@ from perftrail.store.rows import (
     search_from_row,
     step_from_row,
     storable,
+    storable_explanation,
     storable_listing,
     storable_note,
     storable_outcome,
@@ -58,7 +60,13 @@ if TYPE_CHECKING:
     from perftrail.model.build import BuildRecord
     from perftrail.model.json_data import Json
     from perftrail.model.measurement import Outcome, Runnable, Samples
-    from perftrail.model.store_records import ListingRecord, ReadsRecord, SearchRecord, StepRecord
+    from perftrail.model.store_records import (
+        ExplanationRecord,
+        ListingRecord,
+        ReadsRecord,
+        SearchRecord,
+        StepRecord,
+    )
     from perftrail.model.subject import Revision
     from perftrail.store.outcomes import Interned
     from perftrail.store.retried_transactions import Database, ServerWait
@@ -76,6 +84,7 @@ def read_progress(connection: Connection) -> StoreProgress:
             schema.comparison,
             schema.listing,
             schema.build_reads,
+            schema.explanation,
         )
     }
     row = connection.execute(
@@ -89,6 +98,7 @@ def read_progress(connection: Connection) -> StoreProgress:
             last["comparison"],
             last["listing"],
             last["build_reads"],
+            last["explanation"],
         )
     ).one()
     return StoreProgress(
@@ -101,6 +111,7 @@ def read_progress(connection: Connection) -> StoreProgress:
         comparisons=row[6],
         listings=row[7],
         reads=row[8],
+        explanations=row[9],
     )
 
 
@@ -178,7 +189,14 @@ def read_build_reads(connection: Connection, recipe: str, where: str) -> Sequenc
     return [reads_from_row(row, where) for row in connection.execute(wanted)]
 
 
+def read_explanations(connection: Connection, where: str) -> Sequence[ExplanationRecord]:
+    """Return the last explanation of each key, in the order in which the keys were first stored."""
+    wanted = _last_of_each_key(schema.explanation)
+    return [explanation_from_row(row, where) for row in connection.execute(wanted)]
+
+
 def _last_of_each_key(table: Table) -> Select[Any]:
+    """Select the last row of each key, in the order of the first ones."""
     ids = (
         select(func.min(table.c.id).label("first"), func.max(table.c.id).label("last"))
         .group_by(table.c.key)
@@ -600,6 +618,24 @@ class SqlStore:
         """Return the results of comparisons, the latest last."""
         return self._transactions.read(
             lambda connection: read_comparisons(connection, self._transactions.where)
+        )
+
+    def add_explanation(self, record: ExplanationRecord) -> None:
+        """Store why a revision is faster or slower; the last record of a key counts."""
+        plain = storable_explanation(record)
+        row: dict[str, object] = {
+            "key": plain.key,
+            "revision": plain.revision,
+            "against": plain.against,
+            "finished": plain.finished,
+            "result": to_json(dict(plain.result), f"explanation {plain.key[:12]}"),
+        }
+        self._append(schema.explanation, row)
+
+    def explanations(self) -> Sequence[ExplanationRecord]:
+        """Return the last explanation of each key, in the order in which the keys were first stored."""
+        return self._transactions.read(
+            lambda connection: read_explanations(connection, self._transactions.where)
         )
 
     def add_listing(self, record: ListingRecord) -> None:

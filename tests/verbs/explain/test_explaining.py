@@ -11,7 +11,9 @@ from perftrail.model.build import Failure
 from perftrail.model.patch import FileChange
 from perftrail.model.profile import Calls, Function, Profile
 from perftrail.model.subject import Revision
+from perftrail.present.why import explanation_lines
 from perftrail.results.selection import Selection
+from perftrail.store.memory import MemoryStore
 from perftrail.verbs.explain.explain import Explain, ExplainReport, Pair
 from perftrail.verbs.explain.profilers import ProfiledMetric, Profiler, instruction_metrics, read_calls
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
@@ -69,6 +71,7 @@ def explain(
     source: FakeSource | None = None,
     broken: str = "",
     functions: Sequence[FunctionProfiler] = (),
+    store: MemoryStore | None = None,
 ) -> ExplainReport:
     source = source or FakeSource(2)
     session = a_session(
@@ -77,6 +80,7 @@ def explain(
         source=source,
         starter=FakeStarter(seconds=lambda _: 1.0),
         builder=FakeBuilder(source, broken=[broken]),
+        store=store,
     )
     explaining = Explain(
         session, PAIR, profilers=profilers, selection=Selection(), function_profilers=functions
@@ -185,6 +189,14 @@ def test_the_first_profiler_that_applies_compares_the_functions(tmp_path: Path) 
     assert change["function"] == {"name": "insert", "file": "/b/tree.c", "line": 9}
     assert change["contribution"]["value"] == 0.9
     assert [each.name for each in cell.differing] == ["instructions", "instructions in insert"]
+
+
+def test_compared_functions_are_stored(tmp_path: Path) -> None:
+    store = MemoryStore()
+    explain(tmp_path, functions=[CannedFunctions({"r0": 900.0, "r1": 1800.0})], store=store)
+    [record] = store.explanations()
+    assert (record.revision, record.against) == ("r1", "r0")
+    assert explanation_lines(record)[0].startswith("work: +90 % in insert (/b/tree.c:9)")
 
 
 def test_samples_replace_counts_that_fail(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Point
     from perftrail.model.json_data import Json
     from perftrail.model.metrics import Better
-    from perftrail.model.store_records import SearchRecord, StepRecord
+    from perftrail.model.store_records import ExplanationRecord, SearchRecord, StepRecord
     from perftrail.model.study import Study
     from perftrail.ports import Engine, Pending
     from perftrail.results.changes import HistoryChange, HistoryChanges
@@ -93,6 +93,7 @@ class ReportData:
     searches: tuple[SearchRecord, ...]
     search: SearchRecord | None
     steps: Sequence[StepRecord]
+    explanations: tuple[ExplanationRecord, ...] = ()
 
     @cached_property
     def along_history(self) -> HistoryChanges:
@@ -293,6 +294,7 @@ def read_report_data(view: View, results: Path, *, engine: Engine | None = None)
         searches=stored_searches,
         search=main_search,
         steps=() if main_search is None else steps(view, main_search),
+        explanations=tuple(reversed(view.store.explanations())),
     )
 
 

@@ -25,6 +25,7 @@ from perftrail.present.report.curves import all_benchmarks_section, curve_sectio
 from perftrail.present.report.data import read_report_data
 from perftrail.present.report.history import history_sections
 from perftrail.present.shared_sentences import sentence, shell_words
+from perftrail.present.why import explanation_lines
 from perftrail.results.measured import gc_disabled
 from perftrail.studyfile.reading import FILE_NAME
 
@@ -49,6 +50,31 @@ MOST_LOGS = 12
 
 ALLOWED_CONTROLS = "\n\t"
 """Control characters that logs and study files contain and that are not escaped."""
+
+
+MOST_EXPLAINED = 5
+"""Maximum number of revisions in the section "Why"."""
+
+
+def why_sections(data: ReportData) -> tuple[Section, ...]:
+    """Return the functions that changed the cost of the explained revisions, the latest explanation first."""
+    rows = [
+        (revision_name(revision), line)
+        for record in data.explanations
+        if (revision := data.by_id.get(record.revision)) is not None
+        for line in explanation_lines(record)
+    ]
+    shown = list(dict.fromkeys(name for name, _ in rows))[:MOST_EXPLAINED]
+    if not shown:
+        return ()
+    table = Table(
+        name="why",
+        head=("revision", "function"),
+        rows=tuple(row for row in rows if row[0] in shown),
+        whole=True,
+    )
+    text = "The functions that changed the cost between a revision and the one before it, by `perftrail explain`."
+    return (Section(name="why", title="Why", paragraphs=(text,), tables=(table,)),)
 
 
 def about_sections(data: ReportData) -> tuple[Section, ...]:
@@ -311,6 +337,7 @@ def report_of(
         verdict=_answer(data, compared, claims),
         lead=lead,
         sections=(
+            *why_sections(data),
             *([claims] if claims is not None else []),
             *([search] if search is not None else []),
             *results[1:],

@@ -21,7 +21,12 @@ from perftrail.sources.git.patch import GitPatches
 from perftrail.stats.profile_comparison import compare_profiles
 from perftrail.stats.ratios import Answer, difference
 from perftrail.verbs.backport.patch import find_revision
-from perftrail.verbs.explain.functions import FunctionsJson, functions_json
+from perftrail.verbs.explain.functions import (
+    FunctionsJson,
+    StoredPointJson,
+    explanation_record,
+    functions_json,
+)
 from perftrail.verbs.explain.profilers import instruction_metrics
 
 if TYPE_CHECKING:
@@ -277,6 +282,7 @@ class Explain:
             for key, ready in after.items():
                 if key in before:
                     reports.append((yield from self._compare(before[key], ready)))
+        self._store(reports)
         return ExplainReport(
             culprit=self._pair.culprit,
             against=self._pair.against,
@@ -285,6 +291,22 @@ class Explain:
             failures=tuple(self._failures.items()),
             unavailable=tuple(self._unavailable),
         )
+
+    def _store(self, reports: Sequence[CellReport]) -> None:
+        """Store the compared functions, for `report`; another explanation of the same points replaces them."""
+        points: list[StoredPointJson] = [
+            {
+                "benchmark": cell.cell.benchmark,
+                "variant": cell.cell.subject.variant,
+                "point": dict(cell.cell.point.values),
+                "functions": cell.functions.as_json(),
+            }
+            for cell in reports
+            if cell.functions is not None
+        ]
+        if points:
+            record = explanation_record(self._pair.culprit.id, self._pair.against.id, points)
+            self._session.store.add_explanation(record)
 
     def _build(
         self, revision: Revision, variant: str

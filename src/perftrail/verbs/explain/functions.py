@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, TypedDict, cast
 
+from perftrail.model.benchmark import Value
+from perftrail.model.build import content_key
 from perftrail.model.profile import base_name
+from perftrail.model.store_records import ExplanationRecord
 from perftrail.stats.profile_comparison import Kind, Shift
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from perftrail.model.json_data import Json
     from perftrail.model.profile import Costs, Function
     from perftrail.stats.profile_comparison import (
         CostShift,
@@ -100,6 +105,38 @@ class FunctionsJson(TypedDict):
     input_share: Annotated[float, "the change that no function with changed code explains"]
     functions: list[FunctionChangeJson]
     shifts: list[CostShiftJson]
+
+
+class StoredPointJson(TypedDict):
+    """The compared functions of one point in the store."""
+
+    benchmark: str
+    variant: str
+    point: dict[str, Value]
+    functions: FunctionsJson
+
+
+MOST_STORED = 50
+"""Largest number of functions of one point in the store."""
+
+
+def explanation_record(revision: str, against: str, points: Sequence[StoredPointJson]) -> ExplanationRecord:
+    """Return an explanation for the store: the compared functions of each point."""
+    places = [(each["benchmark"], each["variant"], sorted(each["point"].items())) for each in points]
+    shortened = [
+        {
+            **each,
+            "functions": {**each["functions"], "functions": each["functions"]["functions"][:MOST_STORED]},
+        }
+        for each in points
+    ]
+    return ExplanationRecord(
+        key=content_key("explanation", revision, against, places),
+        revision=revision,
+        against=against,
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        result=cast("dict[str, Json]", {"points": shortened}),
+    )
 
 
 def functions_json(
