@@ -48,7 +48,7 @@ class FunctionKey:
 
 _SUFFIX = re.compile(
     r"(?:'[0-9]+|\.(?:constprop|isra|part|cold|lto_priv|llvm)(?:\.[0-9]+)*|"
-    r"\.<locals>\.<(?:listcomp|setcomp|dictcomp|genexpr)>|"
+    r"\.<locals>\.<(?:listcomp|setcomp|dictcomp|genexpr)>|::\{\{closure\}\}|::\{closure#[0-9]+\}|::\{lambda.*|"
     r" ?\[clone \.[a-z0-9_.]+\]|@@?[A-Z][A-Za-z0-9_.]*|::h[0-9a-f]{16})$"
 )
 
@@ -56,14 +56,16 @@ _SUFFIX = re.compile(
 def base_name(name: str) -> str:
     """Return a function's name without recursion levels, compilers' suffixes, symbol versions and hashes.
 
-    A comprehension of Python is part of its function.
+    Comprehensions, closures and lambdas are part of their function.
 
     >>> base_name("even'2"), base_name("sum.constprop.0.isra.0"), base_name("memcpy@@GLIBC_2.14")
     ('even', 'sum', 'memcpy')
     >>> base_name("app::run::h0123456789abcdef"), base_name("f(int) [clone .part.0]")
     ('app::run', 'f(int)')
-    >>> base_name("words.<locals>.<listcomp>")
-    'words'
+    >>> base_name("words.<locals>.<listcomp>"), base_name("app::median::{{closure}}")
+    ('words', 'app::median')
+    >>> base_name("run(int)::{lambda(int)#1}::operator()(int) const")
+    'run(int)'
     """
     while (shorter := _SUFFIX.sub("", name)) != name and shorter:
         name = shorter
