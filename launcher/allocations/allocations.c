@@ -51,9 +51,9 @@ static enum { UNKNOWN, CALL, HEADER } sizes; /* how to read the size of a block;
 
 static inline int64_t size_of(void *block)
 {
-    if (sizes == HEADER) {
+    if (LIKELY(sizes == HEADER)) {
         size_t header = ((size_t *)block)[-1];
-        if (!(header & HAS_OWN_MAPPING))
+        if (LIKELY(!(header & HAS_OWN_MAPPING)))
             return (int64_t)((header & ~FLAGS) - sizeof(size_t));
     }
     return UNLIKELY(sizes == UNKNOWN) ? 0 : (int64_t)originals.malloc_usable_size(block);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #define EXPORTED __attribute__((visibility("default")))
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 struct head {           /* at the position of the first slot; process/allocation_counts.py reads it */
