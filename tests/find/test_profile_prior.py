@@ -59,7 +59,7 @@ def test_revisions_that_touch_moved_functions_share_most_of_the_prior() -> None:
     )
     assert found.reasons == (
         "a profile of both ends: 3 of 8 revisions touch a function whose cost, or the cost of its calls, moved; "
-        "these revisions have 67% of the prior",
+        "these revisions have 67 % of the prior",
     )
 
 

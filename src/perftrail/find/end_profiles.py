@@ -1,13 +1,14 @@
 """Profile both ends of a search, if that costs less than it saves: the culprit usually touches a function that moved.
 
 The profile is a prior only (`priors.profile_priors`). It costs two or more slow invocations. So perftrail first
-measures one plain invocation, and profiles only if the forecast cost is below the forecast saving: a quarter of the
-builds of a bisection, as measured on 30 known culprits of 8 projects.
+measures one plain invocation, unless it cannot be short enough, and profiles only if the forecast cost is below the
+forecast saving: a quarter of the builds of a bisection, as measured on 30 known culprits of 8 projects.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.find.priors import ProfiledFunctions
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
     from perftrail.find.journal import Ledger
     from perftrail.measure.events import Event
     from perftrail.measure.function_profilers import FunctionProfiler, FunctionProfiles
+    from perftrail.measure.invocation import Invoker
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
     from perftrail.model.benchmark import Benchmark
+    from perftrail.model.process import Command
     from perftrail.model.profile import FunctionKey
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
@@ -63,39 +66,86 @@ def profile_ends(
     target = next((each for each in targets if _is_time(each, benchmarks[each.benchmark])), None)
     if target is None:
         return NOTHING
+    ends = yield from _built_ends(target, revisions, ledger)
+    if ends is None:
+        return NOTHING
+    counted = benchmarks[target.benchmark].counted_alone is not None
+    worth = _Worth(
+        builds=SAVED_SHARE * math.log2(len(revisions)),
+        build_seconds=max(each.prepared.built.seconds for each in ends),
+        invocations=INSTRUCTIONS_SLOWDOWN if counted else INVOCATIONS_OF_A_BUILD,
+    )
+    return (yield from _profile(session.runner.invoker, *ends, worth))
+
+
+def _built_ends(
+    target: Target, revisions: Sequence[Revision], ledger: Ledger
+) -> Generator[Event, None, tuple[Ready, Ready] | None]:
+    """Build both ends; `None` if one fails, or if they are equal."""
     ends: list[Ready] = []
     for revision in (revisions[0], revisions[-1]):
         subject = Subject(revision=revision, variant=target.variant)
         cell = Cell(subject=subject, benchmark=target.benchmark, point=target.points[-1])
         ready = yield from ledger.ready(cell)
         if isinstance(ready, Failure):
-            return NOTHING
+            return None
         ends.append(ready)
     before, after = ends
-    if before.runnable.key == after.runnable.key:
-        return NOTHING
-    invoker = session.runner.invoker
-    plain = invoker.observe(after, "plain", lambda command: command)
-    if isinstance(plain.result, Failure):
-        return NOTHING
-    seconds = plain.ran.wall_seconds
-    build = max(each.prepared.built.seconds for each in ends)
-    counted = benchmarks[target.benchmark].counted_alone is not None
-    measuring = seconds * (INSTRUCTIONS_SLOWDOWN if counted else INVOCATIONS_OF_A_BUILD)
-    saved = SAVED_SHARE * math.log2(len(revisions)) * (build + measuring)
+    return None if before.runnable.key == after.runnable.key else (before, after)
+
+
+def _profile(
+    invoker: Invoker, before: Ready, after: Ready, worth: _Worth
+) -> Generator[Event, None, ProfiledFunctions]:
+    """Profile both builds with the first profiler that applies and is worth its time."""
     profilers: tuple[FunctionProfiler, ...] = (
         PythonProfiler(invoker, pairs=2),
         CallgrindProfiler(invoker, pairs=1, simulated=False),
     )
+    longest = max(map(worth.longest_seconds, profilers))
+    if longest <= 0.0:
+        return NOTHING
+    plain = invoker.observe(after, "plain", lambda command: _limited(command, longest))
+    if isinstance(plain.result, Failure):
+        return NOTHING
+    seconds = plain.ran.wall_seconds
     for profiler in profilers:
-        cost = 2 * profiler.pairs * (PROFILER_START_SECONDS + profiler.slowdown * seconds)
-        if cost > saved or profiler.unsupported_reason():
+        if seconds > worth.longest_seconds(profiler) or profiler.unsupported_reason():
             continue
-        yield Profiling(benchmark=target.benchmark, seconds=cost)
+        yield Profiling(benchmark=after.cell.benchmark, seconds=_cost(profiler, seconds))
         profiles = profile_pairs(profiler, before, after)
         if not isinstance(profiles, Failure) and profiles.before:
             return moved_functions(profiles, before, after)
     return NOTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Worth:
+    """What a profile saves: this number of builds, each with its seconds and invocations."""
+
+    builds: float
+    build_seconds: float
+    invocations: float
+
+    def longest_seconds(self, profiler: FunctionProfiler) -> float:
+        """Return the longest invocation for which a profile costs less than it saves; 0 if it never does."""
+        saved = self.builds * self.build_seconds - _cost(profiler, 0.0)
+        added = 2 * profiler.pairs * profiler.slowdown - self.builds * self.invocations
+        if added <= 0.0:
+            return math.inf
+        return max(saved, 0.0) / added
+
+
+def _cost(profiler: FunctionProfiler, seconds: float) -> float:
+    """Return the seconds of all profiled invocations, if a plain one takes `seconds`."""
+    return 2 * profiler.pairs * (PROFILER_START_SECONDS + profiler.slowdown * seconds)
+
+
+def _limited(command: Command, seconds: float) -> Command:
+    """Return a command that ends after `seconds`, or after its own shorter timeout."""
+    own = math.inf if command.timeout_seconds is None else command.timeout_seconds
+    limit = min(own, seconds)
+    return command if math.isinf(limit) else replace(command, timeout_seconds=limit)
 
 
 def _is_time(target: Target, benchmark: Benchmark) -> bool:

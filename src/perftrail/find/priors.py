@@ -162,9 +162,10 @@ def profile_priors(touched: Sequence[Sequence[TouchedFile]], functions: Profiled
     mean = sum(weights) / count
     # Weights are relative to an even prior; the first revision's is never used.
     relative = (1.0, *(weight / mean for weight in weights[1:]))
+    share = 100.0 * sum(relative[each] for each in suspects) / count
     reason = (
         f"a profile of both ends: {len(suspects)} of {count} revisions touch a function whose cost, or the cost of its "
-        f"calls, moved; these revisions have {sum(relative[each] for each in suspects) / count:.0%} of the prior"
+        f"calls, moved; these revisions have {share:.0f} % of the prior"
     )
     return RevisionPriors(weights=relative, reasons=(reason,))
 
