@@ -52,6 +52,7 @@ fi
 options=(--fail-on "$PERFTRAIL_FAIL_ON" --confidence "$PERFTRAIL_CONFIDENCE")
 [ -z "$PERFTRAIL_THRESHOLD" ] || options+=(--threshold "$PERFTRAIL_THRESHOLD")
 [ -z "$PERFTRAIL_BUDGET" ] || options+=(--budget "$PERFTRAIL_BUDGET")
+[ "$PERFTRAIL_EXPLAIN" != true ] || options+=(--explain)
 while IFS= read -r line; do
   [ -z "$line" ] || options+=(--metric "$line")
 done <<< "$PERFTRAIL_METRIC"

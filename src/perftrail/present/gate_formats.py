@@ -113,6 +113,11 @@ def _below(gate: Gate) -> Iterator[str]:
     """Yield the lines below the tables: failures, the evidence, and the commands."""
     yield from _failed_sides(gate)
     yield ""
+    if gate.why:
+        yield "Why:"
+        yield ""
+        yield from (f"- {inert(text)}" for text in gate.why[:MOST_LIMITS])
+        yield ""
     yield f"- Gate: {inert(policy(gate))}"
     yield f"- How sure: {inert(certainty(gate))}"
     yield f"- Measured: {inert(effort(gate))}"
@@ -261,6 +266,7 @@ def _lines(gate: Gate) -> Iterator[str]:
     if gate.rows:
         yield f"counts {counts_words(gate)}"
     yield from (f"failed    {failure_line(each)}" for each in gate.failed_sides)
+    yield from (f"why {text}" for text in gate.why)
     if warning := unclear_warning(gate):
         yield f"warning {warning}"
     yield f"gate {policy(gate)}"

@@ -203,6 +203,8 @@ def print_gate(gate: Gate) -> None:
         console.print(
             Text(f"and {len(gate.failed_sides) - MOST_FAILED} more; --json names all", style="yellow")
         )
+    for text in gate.why:
+        console.print(Text(f"Why: {escaped(text, longest=LONGEST)}", style="bold"))
     if warning := unclear_warning(gate):
         console.print(Text(capitalised(warning), style="yellow"))
     console.print(Text(policy(gate)))

@@ -333,6 +333,7 @@ class GateJson(TypedDict):
     ]
     appeared: Annotated[list[str], "benchmarks that only the suites of the head have"]
     disappeared: Annotated[list[str], "benchmarks that only the suites of the base have"]
+    why: Annotated[list[str], "the responsible functions of the slower benchmarks, with --explain"]
     notes: list[str]
     repeat: Annotated[str, "the command that repeats the comparison"]
     find: Annotated[str, "the command that searches for the culprit"]
@@ -348,8 +349,8 @@ class Gate:
     the comparison. `layout_noise` is the spread between builds of this history without a change, `None` if unknown.
     `tools` are the versions of the tools that built both, and `differences` is what differs besides the program's text.
     `appeared` are benchmarks that only the suites of the head have, `disappeared` those that only the base has.
-    `notes` limit the answer. `repeat` and `find_command` are the commands that repeat the comparison and search for
-    the culprit.
+    `why` are the functions that made benchmarks slower, in words. `notes` limit the answer. `repeat` and `find_command`
+    are the commands that repeat the comparison and search for the culprit.
     """
 
     title: str
@@ -371,6 +372,7 @@ class Gate:
     differences: tuple[EnvironmentDifference, ...] = ()
     appeared: tuple[str, ...] = ()
     disappeared: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     repeat: str = ""
     find_command: str = ""
@@ -498,6 +500,7 @@ class Gate:
             else {"value": self.layout_noise.value, "builds": self.layout_noise.builds},
             "appeared": list(self.appeared),
             "disappeared": list(self.disappeared),
+            "why": list(self.why),
             "notes": list(self.notes),
             "repeat": self.repeat,
             "find": self.find_command,

@@ -132,6 +132,12 @@ def comparison_options(function: Function) -> Function:
     metavar="FORMAT=FILE",
     help="Also write the answer in this format, or its chart as svg or png. May be repeated.",
 )
+@click.option(
+    "--explain",
+    "explained",
+    is_flag=True,
+    help="If benchmarks are slower, name the responsible functions of the worst three, as perftrail explain does.",
+)
 @engine_option
 @source_options
 @session_options
@@ -141,6 +147,7 @@ def command(
     head: str | None,
     study: str | None,
     staged: bool,
+    explained: bool,
     format_name: str,
     output: str | None,
     also: tuple[str, ...],
@@ -192,6 +199,8 @@ def command(
             engine=engine,
         )
     gate = _with_commands(gate, study, comparison, sources, options)
+    if explained:
+        gate = replace(gate, why=_why_slower(gate, loaded, base, head, options))
     write_gate(gate, format_name=format_name, output=output, also=others, job=job)
     if gate.exit_code:
         raise click.exceptions.Exit(gate.exit_code)
@@ -222,6 +231,29 @@ def comparison_request(
         budget_seconds=seconds,
         most=comparison["max_pairs"],
     )
+
+
+MOST_EXPLAINED = 3
+"""Number of slower benchmarks that are explained, the worst first."""
+
+
+def _why_slower(gate: Gate, study: Study, base: str, head: str, options: SessionOptions) -> tuple[str, ...]:
+    """Return the responsible functions of the slower benchmarks in words, or why there are none."""
+    from glob import escape
+
+    from perftrail.cli.commands.explain import explain
+    from perftrail.errors import PerftrailError
+    from perftrail.present.why import explanation_lines
+
+    slower = dict.fromkeys(row.metric.benchmark for row in gate.rows if str(row.verdict) == "slower")
+    if not slower:
+        return ()
+    only = tuple(f"benchmark={escape(name)}" for name in list(slower)[:MOST_EXPLAINED])
+    try:
+        record = explain(study, head, against=base, only=only, options=options).record()
+    except PerftrailError as error:
+        return (f"not explained: {error}",)
+    return tuple(explanation_lines(record)) if record else ("no profiler of functions applies",)
 
 
 def _with_commands(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from perftrail.measure.subjects import Ready
     from perftrail.model.patch import FileChange
     from perftrail.model.plan import Cell
+    from perftrail.model.store_records import ExplanationRecord
     from perftrail.model.subject import Revision
     from perftrail.results.selection import Selection
     from perftrail.stats.profile_comparison import ProfileComparison
@@ -218,6 +219,20 @@ class ExplainReport:
         """Whether there is any result."""
         return any(cell.metrics or cell.equal for cell in self.cells)
 
+    def record(self) -> ExplanationRecord | None:
+        """Return the compared functions for the store; another explanation of the same points replaces them."""
+        points: list[StoredPointJson] = [
+            {
+                "benchmark": cell.cell.benchmark,
+                "variant": cell.cell.subject.variant,
+                "point": dict(cell.cell.point.values),
+                "functions": cell.functions.as_json(),
+            }
+            for cell in self.cells
+            if cell.functions is not None
+        ]
+        return explanation_record(self.culprit.id, self.against.id, points) if points else None
+
     def as_json(self) -> ExplainReportJson:
         """Return the report as `explain --json` prints it."""
         return {
@@ -282,8 +297,7 @@ class Explain:
             for key, ready in after.items():
                 if key in before:
                     reports.append((yield from self._compare(before[key], ready)))
-        self._store(reports)
-        return ExplainReport(
+        report = ExplainReport(
             culprit=self._pair.culprit,
             against=self._pair.against,
             changes=self._pair.changes,
@@ -291,22 +305,9 @@ class Explain:
             failures=tuple(self._failures.items()),
             unavailable=tuple(self._unavailable),
         )
-
-    def _store(self, reports: Sequence[CellReport]) -> None:
-        """Store the compared functions, for `report`; another explanation of the same points replaces them."""
-        points: list[StoredPointJson] = [
-            {
-                "benchmark": cell.cell.benchmark,
-                "variant": cell.cell.subject.variant,
-                "point": dict(cell.cell.point.values),
-                "functions": cell.functions.as_json(),
-            }
-            for cell in reports
-            if cell.functions is not None
-        ]
-        if points:
-            record = explanation_record(self._pair.culprit.id, self._pair.against.id, points)
+        if (record := report.record()) is not None:
             self._session.store.add_explanation(record)
+        return report
 
     def _build(
         self, revision: Revision, variant: str

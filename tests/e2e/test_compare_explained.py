@@ -1,0 +1,68 @@
+"""`compare --explain`: the functions that made a benchmark slower, in every format."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.sources.repositories import Repository
+from tests.starting import start
+
+pytestmark = pytest.mark.slow
+
+STUDY = """\
+[source]
+kind = "git"
+location = "repository"
+
+[build]
+steps = ["cc -g -O1 -o work main.c total.c"]
+outputs = ["work"]
+
+[benchmark.work]
+command = "{build}/work"
+
+[measure]
+quiet_threshold = 100
+"""
+
+
+def program(steps: int) -> dict[str, str]:
+    return {
+        "total.c": "long total(long count)\n{\n    long sum = 0;\n"
+        f"    for (long i = 0; i < count * {steps}; i++)\n        sum += i ^ (sum >> 3);\n    return sum;\n}}\n",
+        "main.c": "#include <stdio.h>\nlong total(long count);\n\nint main(void)\n{\n"
+        '    printf("%ld\\n", total(1000000));\n    return 0;\n}\n',
+    }
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+def test_the_function_of_a_slower_benchmark_is_named_in_every_format(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    repository.commit(program(1))
+    repository.commit(program(20))
+    (tmp_path / "perftrail.toml").write_text(STUDY)
+    comment = tmp_path / "comment.md"
+    done = start(
+        "compare",
+        "HEAD~1",
+        "HEAD",
+        str(tmp_path),
+        "--metric",
+        "cpu",
+        "--explain",
+        "--json",
+        "--also",
+        f"github={comment}",
+    )
+    assert done.returncode == 0, done.stderr
+    compared = json.loads(done.stdout)
+    assert compared["verdict"] == "slower"
+    (why,) = compared["why"]
+    assert why.startswith("work: +")
+    assert re.search(r"in total \(total\.c:\d\): 20\.0× the instructions", why), why
+    assert "Why:\n\n- work: " in comment.read_text()
