@@ -1,4 +1,4 @@
-"""`compare --explain`: the functions that made a benchmark slower, in every format."""
+"""`compare --explain`: the functions that made a benchmark slower, in every format, measured in a sandbox."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.sources.repositories import Repository
 from tests.starting import start
 
@@ -40,6 +41,7 @@ def program(steps: int) -> dict[str, str]:
     }
 
 
+@needs_sandbox
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
 def test_the_function_of_a_slower_benchmark_is_named_in_every_format(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
@@ -55,6 +57,7 @@ def test_the_function_of_a_slower_benchmark_is_named_in_every_format(tmp_path: P
         "--metric",
         "cpu",
         "--explain",
+        "--sandbox",
         "--json",
         "--also",
         f"github={comment}",

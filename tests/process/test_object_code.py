@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,9 @@ def compiled(directory: Path, text: str, *options: str) -> str:
 def bodies(program: str) -> dict[str, str]:
     names = ("first", "second", "third", "main")
     with Launcher() as starter:
-        found = ObjectCode(starter).bodies([Function(name, object=program) for name in names])
+        found = ObjectCode(starter, tempfile.TemporaryDirectory).bodies(
+            [Function(name, object=program) for name in names]
+        )
     return {function.name: body for function, body in found.items()}
 
 
@@ -63,8 +66,8 @@ def test_inlined_functions_are_found_at_the_addresses_of_their_code(tmp_path: Pa
     symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
     [start] = [int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(" T first")]
     with Launcher() as starter:
-        found = ObjectCode(starter).frames(program, range(start, start + 60))
-        assert ObjectCode(starter).frames("/nonexistent", [1]) == {}
+        found = ObjectCode(starter, tempfile.TemporaryDirectory).frames(program, range(start, start + 60))
+        assert ObjectCode(starter, tempfile.TemporaryDirectory).frames("/nonexistent", [1]) == {}
     assert {(Path(each.file).name, each.line) for each in found.values()} == {("main.c", 5)}
     [mix] = {function for each in found.values() for function in each.inlined}
     assert mix.name == "mix"

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -96,7 +95,7 @@ class CallgrindProfiler:
         self.slowdown = CALLGRIND_SLOWDOWN if simulated else COUNTING_SLOWDOWN
         self._simulations = _SIMULATIONS if simulated else ()
         self._invoker = invoker
-        self._code = ObjectCode(invoker.starter)
+        self._code = ObjectCode(invoker.starter, invoker.temporary_directory)
         self._program = shutil.which("valgrind")
 
     def unsupported_reason(self) -> str:
@@ -106,7 +105,7 @@ class CallgrindProfiler:
     def profile(self, ready: Ready, number: int) -> Profile | Failure:
         """Start once under Callgrind."""
         assert self._program is not None
-        with tempfile.TemporaryDirectory(prefix="perftrail-callgrind-") as scratch:
+        with self._invoker.temporary_directory() as scratch:
             words = (
                 self._program, "--tool=callgrind", *self._simulations, "--dump-instr=yes", "--trace-children=yes",
                 f"--callgrind-out-file={scratch}/%p", f"--log-file={scratch}/log.%p", "--",
@@ -159,11 +158,11 @@ class PythonProfiler:
 
     def profile(self, ready: Ready, number: int) -> Profile | Failure:
         """Start once; the profile of a program that is not Python has no functions."""
-        module = Path(__file__).with_name("python_profiler")
-        with tempfile.TemporaryDirectory(prefix="perftrail-python-") as scratch:
+        with self._invoker.temporary_directory() as scratch:
+            shutil.copy(Path(__file__).with_name("python_profiler") / "sitecustomize.py", scratch)
 
             def profiled(command: Command) -> Command:
-                paths = [str(module), *filter(None, [command.environment.get("PYTHONPATH", "")])]
+                paths = [scratch, *filter(None, [command.environment.get("PYTHONPATH", "")])]
                 environment = {
                     **DETERMINISTIC,
                     **command.environment,
@@ -215,14 +214,14 @@ class PerfProfiler:
     def __init__(self, invoker: Invoker, *, pairs: int) -> None:
         self.pairs = pairs
         self._invoker = invoker
-        self._code = ObjectCode(invoker.starter)
+        self._code = ObjectCode(invoker.starter, invoker.temporary_directory)
         self._program = shutil.which("perf")
 
     def unsupported_reason(self) -> str:
         """Return a reason if perf is missing, or may not sample here."""
         if self._program is None:
             return "perf is not installed; install the package linux-perf or linux-tools"
-        with tempfile.TemporaryDirectory(prefix="perftrail-perf-") as scratch:
+        with self._invoker.temporary_directory() as scratch:
             trial = Command(
                 arguments=(*self._record(scratch), "/bin/true"),
                 environment={},
@@ -245,7 +244,7 @@ class PerfProfiler:
     def profile(self, ready: Ready, number: int) -> Profile | Failure:
         """Start once under perf."""
         assert self._program is not None
-        with tempfile.TemporaryDirectory(prefix="perftrail-perf-") as scratch:
+        with self._invoker.temporary_directory() as scratch:
             observed = self._invoker.observe(
                 ready,
                 f"perf-{number}",

@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import shutil
+import tempfile
 import time
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -313,7 +314,8 @@ class Invoker:
         self._logs = logs
         self._paths = paths
         self._fixtures = fixtures
-        self._instructions = InstructionCounter(starter, scratch.with_name("counts"))
+        self._counts = scratch.with_name("counts")
+        self._instructions = InstructionCounter(starter, self._counts / "instructions")
 
     def invoke(self, planned: PlannedInvocation) -> Outcome:
         """Start the benchmark once and return the outcome; a failed invocation is an outcome too.
@@ -508,6 +510,11 @@ class Invoker:
         counted = self._instructions.count(command)
         values = {} if counted.instructions is None else {"instructions": counted.instructions}
         return counted.ran, values, counted.method
+
+    def temporary_directory(self) -> tempfile.TemporaryDirectory[str]:
+        """Return a new directory that profilers and the tools that read their files may write to, in a sandbox too."""
+        self._counts.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix="profile-", dir=self._counts)
 
     def observe(self, ready: Ready, name: str, change: Callable[[Command], Command]) -> UnrecordedRun:
         """Start a changed command once, outside any measurement; only its log is kept, under this name."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-import tempfile
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,8 @@ from perftrail.model.process import Command, Exited
 from perftrail.model.profile import Frames, Function, base_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from perftrail.ports import Starter
 
@@ -43,10 +43,16 @@ LONGEST_TEXT = 64
 
 
 class ObjectCode:
-    """Reads objects through a launcher, each at most once for each question."""
+    """Reads objects through a launcher, each at most once for each question.
 
-    def __init__(self, starter: Starter) -> None:
+    `temporary_directory` opens a directory that the launcher's processes may write to.
+    """
+
+    def __init__(
+        self, starter: Starter, temporary_directory: Callable[[], AbstractContextManager[str]]
+    ) -> None:
         self._starter = starter
+        self._temporary_directory = temporary_directory
         self._bodies: dict[str, dict[str, str]] = {}
         self._frames: dict[tuple[str, frozenset[int]], dict[int, Frames]] = {}
 
@@ -58,7 +64,7 @@ class ObjectCode:
         question = object, frozenset(addresses)
         if question in self._frames:
             return self._frames[question]
-        with tempfile.TemporaryDirectory(prefix="perftrail-code-") as scratch:
+        with self._temporary_directory() as scratch:
             asked = Path(scratch) / "addresses"
             asked.write_text("".join(f"{address:#x}\n" for address in sorted(addresses)))
             text = self._output((program, "-a", "-i", "-f", "-C", "-e", object), scratch, stdin=asked)
@@ -84,7 +90,7 @@ class ObjectCode:
         if program is None or not object.startswith("/"):
             return {}
         if object not in self._bodies or not names <= self._bodies[object].keys():
-            with tempfile.TemporaryDirectory(prefix="perftrail-code-") as scratch:
+            with self._temporary_directory() as scratch:
                 sections = self._output((program, "-h", "-w", object), scratch)
                 words = (program, "-d", "-w", "-C", "--no-show-raw-insn", object)
                 text = self._output(words, scratch)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -274,7 +273,7 @@ class CallsProfiler:
     def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start once under strace."""
         assert self._program is not None
-        with tempfile.TemporaryDirectory(prefix="perftrail-strace-") as scratch:
+        with self._invoker.temporary_directory() as scratch:
             summary = Path(scratch) / "calls"
             words = (self._program, "-f", "-qq", "-c", "-o", str(summary), "--")
             observed = self._invoker.observe(
