@@ -11,7 +11,7 @@ import pytest
 
 from perftrail.model.profile import Function
 from perftrail.process.launcher import Launcher
-from perftrail.process.object_code import ObjectCode, fingerprints, read_frames
+from perftrail.process.object_code import ObjectCode, fingerprints, frames_of, read_functions
 
 PROGRAM = """\
 #include <stdio.h>
@@ -82,5 +82,5 @@ def test_clones_of_a_function_have_a_common_fingerprint() -> None:
 
 
 def test_output_without_debug_information_has_no_inlined_functions() -> None:
-    assert read_frames("0x0000000000001139\n??\n??:0\n", "/a") == {}
-    assert read_frames("0x11\n", "/a") == {}
+    assert frames_of(read_functions("0x0000000000001139\n??\n??:0\n", "/a")) == {}
+    assert frames_of(read_functions("0x11\n", "/a")) == {}

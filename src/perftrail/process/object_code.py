@@ -10,6 +10,7 @@ import hashlib
 import re
 import shutil
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from perftrail.model.process import Command, Exited
 from perftrail.model.profile import Frames, Function, base_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from perftrail.ports import Starter
@@ -54,22 +55,37 @@ class ObjectCode:
         self._starter = starter
         self._temporary_directory = temporary_directory
         self._bodies: dict[str, dict[str, str]] = {}
-        self._frames: dict[tuple[str, frozenset[int]], dict[int, Frames]] = {}
+        self._functions: dict[tuple[str, frozenset[int]], dict[int, tuple[Function, ...]]] = {}
 
-    def frames(self, object: str, addresses: Collection[int]) -> dict[int, Frames]:
-        """Return the source positions of addresses and the functions inlined there; unknown ones are missing."""
+    def functions(self, object: str, addresses: Collection[int]) -> dict[int, tuple[Function, ...]]:
+        """Return the functions at addresses, the innermost inlined one first; unknown addresses are missing."""
         program = shutil.which("addr2line")
         if program is None or not addresses or not object.startswith("/"):
             return {}
         question = object, frozenset(addresses)
-        if question in self._frames:
-            return self._frames[question]
-        with self._temporary_directory() as scratch:
-            asked = Path(scratch) / "addresses"
-            asked.write_text("".join(f"{address:#x}\n" for address in sorted(addresses)))
-            text = self._output((program, "-a", "-i", "-f", "-C", "-e", object), scratch, stdin=asked)
-        self._frames[question] = read_frames(text, object)
-        return self._frames[question]
+        if question not in self._functions:
+            with self._temporary_directory() as scratch:
+                asked = Path(scratch) / "addresses"
+                asked.write_text("".join(f"{address:#x}\n" for address in sorted(addresses)))
+                text = self._output((program, "-a", "-i", "-f", "-C", "-e", object), scratch, stdin=asked)
+            self._functions[question] = read_functions(text, object)
+        return self._functions[question]
+
+    def named(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], tuple[Function, ...]]:
+        """Return the functions at places in several objects, (object, address); an unknown one has no functions."""
+        by_object: defaultdict[str, set[int]] = defaultdict(set)
+        for object, address in places:
+            by_object[object].add(address)
+        return {
+            (object, address): found.get(address, ())
+            for object, addresses in by_object.items()
+            for found in (self.functions(object, addresses),)
+            for address in addresses
+        }
+
+    def frames(self, object: str, addresses: Collection[int]) -> dict[int, Frames]:
+        """Return the source positions of addresses and the functions inlined there; unknown ones are missing."""
+        return frames_of(self.functions(object, addresses))
 
     def bodies(self, functions: Iterable[Function]) -> dict[Function, str]:
         """Return the fingerprint of the machine code of each function that has a symbol.
@@ -118,33 +134,52 @@ class ObjectCode:
         return output.read_text(errors="replace")
 
 
-def read_frames(text: str, object: str) -> dict[int, Frames]:
-    r"""Read the output of ``addr2line -a -i -f``.
+def read_functions(text: str, object: str) -> dict[int, tuple[Function, ...]]:
+    r"""Read the output of ``addr2line -a -i -f``: the functions at each address, the innermost first.
 
-    >>> [frame] = read_frames("0x11\nmix\n/a.h:4\nmain\n/a.c:9 (discriminator 2)\n", "/bin/a").values()
+    >>> text = "0x11a2\ncopy\n/a/b.c:7 (discriminator 2)\nmain\n??:?\n0x9\n??\n??:0\n"
+    >>> [(each.name, each.file, each.line) for each in read_functions(text, "/bin/x")[0x11A2]]
+    [('copy', '/a/b.c', 7), ('main', '', 0)]
+    """
+    found: dict[int, list[Function]] = {}
+    functions: list[Function] = []
+    for each in _pairs(text.splitlines()):
+        if isinstance(each, int):
+            functions = found.setdefault(each, [])
+            continue
+        name, place = each
+        file, _, line = _SUFFIX.sub("", place).rpartition(":")
+        functions.append(
+            Function(
+                "" if name == "??" else name,
+                "" if file == "??" else file,
+                int(line) if line.isdigit() else 0,
+                object,
+            )
+        )
+    return {address: tuple(functions) for address, functions in found.items()}
+
+
+def frames_of(functions: Mapping[int, tuple[Function, ...]]) -> dict[int, Frames]:
+    """Return the source position at each address and what is inlined there, with one line for each inlined function.
+
+    >>> [frame] = frames_of({17: (Function("mix", "/a.h", 4), Function("main", "/a.c", 9))}).values()
     >>> frame.file, frame.line, [(each.name, each.line) for each in frame.inlined]
     ('/a.c', 9, [('mix', 4)])
     """
-    places: dict[int, list[tuple[str, str, int]]] = {}
-    frames: list[tuple[str, str, int]] = []
-    for each in _pairs(text.splitlines()):
-        if isinstance(each, int):
-            frames = places.setdefault(each, [])
-            continue
-        file, _, line = _SUFFIX.sub("", each[1]).rpartition(":")
-        frames.append((each[0], "" if file == "??" else file, int(line) if line.isdigit() else 0))
     first: dict[tuple[str, str], int] = {}
-    for frames in places.values():
-        for name, file, at in frames[:-1]:
-            first[name, file] = min(at, first.get((name, file), at))
+    for inlined in (each[:-1] for each in functions.values()):
+        for function in inlined:
+            key = function.name, function.file
+            first[key] = min(function.line, first.get(key, function.line))
     return {
         address: Frames(
-            frames[-1][1],
-            frames[-1][2],
-            tuple(Function(name, file, first[name, file], object) for name, file, _ in frames[-2::-1]),
+            members[-1].file,
+            members[-1].line,
+            tuple(replace(each, line=first[each.name, each.file]) for each in members[-2::-1]),
         )
-        for address, frames in places.items()
-        if frames and frames[-1][1]
+        for address, members in functions.items()
+        if members and members[-1].file
     }
 
 

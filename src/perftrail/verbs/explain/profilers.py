@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from perftrail.errors import LauncherError
-from perftrail.measure.call_sites import FunctionNames, call_sites
+from perftrail.measure.call_sites import call_sites
 from perftrail.measure.function_profilers import (
     CallgrindProfiler,
     PerfProfiler,
@@ -29,6 +29,7 @@ from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.process import Command, Exited
 from perftrail.model.profile import base_name
 from perftrail.process.launcher import launcher_path
+from perftrail.process.object_code import ObjectCode
 from perftrail.process.preloaded import ALLOCATIONS, LOCKS
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ class AllocationsProfiler:
     def __init__(self, invoker: Invoker, *, invocations: int) -> None:
         self.invocations = invocations
         self._invoker = invoker
-        self._names = FunctionNames(invoker.starter)
+        self._code = ObjectCode(invoker.starter, invoker.temporary_directory)
 
     def unsupported_reason(self) -> str:
         """Return a reason if the preloaded object was not built."""
@@ -226,7 +227,7 @@ class AllocationsProfiler:
         counts = observed.ran.allocations
         assert counts is not None
         frames = (frame for stack in counts.stacks for frame in stack.frames)
-        functions = self._names.named(frames, output=Path(observed.log).with_suffix(".names"))
+        functions = self._code.named(frames)
         sites = call_sites(counts.stacks, functions, program_functions(ready))
         floor = max(FLOORS[""], SHARE_OF_ALLOCATIONS * counts.allocations)
         floor_bytes = max(FLOORS["B"], SHARE_OF_ALLOCATIONS * counts.bytes)
