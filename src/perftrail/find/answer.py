@@ -41,8 +41,8 @@ class EffectJson(TypedDict):
     """The ratio after/before with its interval."""
 
     value: float
-    low: float
-    high: float
+    low: Annotated[float | None, "null: unbounded"]
+    high: Annotated[float | None, "null: unbounded"]
     confidence: Annotated[float, "confidence of the interval"]
 
 

@@ -26,7 +26,7 @@ _SLOTS = 65_536
 
 
 class LockFile:
-    """File with the counts of one invocation's threads; see ``launcher/preload/slots.h``."""
+    """File with the counts of one invocation's threads; see ``launcher/locks/slots.h``."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -221,8 +221,8 @@ class GateEstimateJson(TypedDict):
     """The level of one revision, in the metric's unit, with its interval; the ratio of both levels is the effect."""
 
     value: float
-    low: float
-    high: float
+    low: Annotated[float | None, "null: unbounded"]
+    high: Annotated[float | None, "null: unbounded"]
     confidence: float
 
 
@@ -230,8 +230,8 @@ class GateEffectJson(TypedDict):
     """The ratio head/base with its interval."""
 
     value: float
-    low: float
-    high: float
+    low: Annotated[float | None, "null: unbounded"]
+    high: Annotated[float | None, "null: unbounded"]
     confidence: Annotated[float, "confidence of all intervals together, whenever measuring stopped"]
 
 

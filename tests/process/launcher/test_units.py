@@ -451,4 +451,4 @@ def test_no_request_begins_within_a_line_that_is_too_long(build_unit: BuildUnit,
 def test_a_function_that_the_c_library_lacks_ends_the_program_before_it_is_called(
     build_unit: BuildUnit, function: tuple[str, ...], outcome: str
 ) -> None:
-    assert output_of(build_unit("look_up", "preload/slots"), *function) == outcome
+    assert output_of(build_unit("look_up", "locks/slots"), *function) == outcome

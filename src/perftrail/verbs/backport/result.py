@@ -52,8 +52,8 @@ class BackportEffectJson(TypedDict):
     """A ratio with its interval."""
 
     value: float
-    low: float
-    high: float
+    low: Annotated[float | None, "null: unbounded"]
+    high: Annotated[float | None, "null: unbounded"]
     confidence: Annotated[float, "confidence of the interval"]
 
 
@@ -69,8 +69,8 @@ class BackportEstimateJson(TypedDict):
     """A median with its interval, in the metric's unit."""
 
     value: float
-    low: float
-    high: float
+    low: Annotated[float | None, "null: unbounded"]
+    high: Annotated[float | None, "null: unbounded"]
     confidence: float
 
 

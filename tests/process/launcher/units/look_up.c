@@ -1,7 +1,7 @@
 /* Look up a function of the C library as the preloaded object does: look_up NAME [VERSION]
  *
  * Print "found", or "ended" if the look-up ends the program. */
-#include "preload/slots.h"
+#include "locks/slots.h"
 
 #include <signal.h>
 #include <stdio.h>
