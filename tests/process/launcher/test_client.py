@@ -55,8 +55,7 @@ def test_a_launcher_states_its_capabilities(plain_launcher: Path) -> None:
     assert can.libc == ("musl" if shutil.which("musl-gcc") else "glibc")
     assert 0 < can.clock_resolution_seconds <= 1e-6
     if can.libc == "musl":
-        # 16 or 17 pages: no measured program has less than 300 KiB.
-        assert can.own_peak_bytes <= 80 << 10
+        assert can.own_peak_bytes <= 64 << 10
 
 
 def test_starting_twice_starts_once(launcher: Launcher) -> None:
