@@ -112,8 +112,8 @@ def in_program(function: Function, roots: Sequence[str] = ()) -> bool:
     (True, False)
     >>> in_program(Function("malloc", "./malloc/malloc.c", 1, "/usr/lib/x86_64-linux-gnu/libc.so.6"))
     False
-    >>> venv = Function("run", "/work/venv/lib/python3.12/site-packages/app/main.py")
-    >>> in_program(venv), in_program(venv, ["/work/"])
+    >>> venv = Function("run", "/srv/app/venv/lib/python3.12/site-packages/app/main.py")
+    >>> in_program(venv), in_program(venv, ["/srv/app/"])
     (False, True)
     """
     if function.name.startswith(_LIBRARY_NAMES):
