@@ -1,7 +1,7 @@
 """Profile both ends of a search, if that costs less than it saves: the culprit usually touches a function that moved.
 
 The profile is a prior only (`priors.profile_priors`). It costs two or more slow invocations. So perftrail first
-measures one plain invocation, unless it cannot be short enough, and profiles only if the forecast cost is below the
+measures one plain invocation, for `LONGEST_SECONDS` at most, and profiles only if the forecast cost is below the
 forecast saving: a quarter of the builds of a bisection, as measured on 30 known culprits of 8 projects.
 """
 
@@ -51,6 +51,10 @@ PROFILER_START_SECONDS = 1.5
 
 LEAST_MOVED = {"callgrind": 0.01, "cprofile": 0.1}
 """Smallest sum of all absolute differences, relative to the program's cost, with which anything moved."""
+
+LONGEST_SECONDS = 10.0
+"""Longest plain invocation of a benchmark that is profiled. Only a profile shows whether a program is Python, so others
+also run twice for that."""
 
 INSTRUCTIONS_SLOWDOWN = 50.0
 """Typical slowdown of a benchmark whose instructions are counted."""
@@ -102,7 +106,7 @@ def _profile(
         PythonProfiler(invoker, pairs=2),
         CallgrindProfiler(invoker, pairs=1, simulated=False),
     )
-    longest = max(map(worth.longest_seconds, profilers))
+    longest = min(max(map(worth.longest_seconds, profilers)), LONGEST_SECONDS)
     if longest <= 0.0:
         return NOTHING
     plain = invoker.observe(after, "plain", lambda command: _limited(command, longest))
@@ -143,9 +147,7 @@ def _cost(profiler: FunctionProfiler, seconds: float) -> float:
 
 def _limited(command: Command, seconds: float) -> Command:
     """Return a command that ends after `seconds`, or after its own shorter timeout."""
-    own = math.inf if command.timeout_seconds is None else command.timeout_seconds
-    limit = min(own, seconds)
-    return command if math.isinf(limit) else replace(command, timeout_seconds=limit)
+    return replace(command, timeout_seconds=min(command.timeout_seconds or math.inf, seconds))
 
 
 def _is_time(target: Target, benchmark: Benchmark) -> bool:
