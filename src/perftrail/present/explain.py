@@ -41,7 +41,7 @@ WIDEST_BAR = 20
 LONGEST_NAME = 48
 REPEATED = ("launcher", "output")
 """Methods that use plain invocations; `--invocations` sets their number."""
-EFFECTS = ("wall", "cpu")
+EFFECTS = ("wall", "cpu", "involuntary_switches")
 """Metrics that show an effect but not its cause. So do metrics of method `output`."""
 
 
