@@ -1,7 +1,7 @@
 /* The file in which a program's threads count their allocations.
  *
  * The client creates a file with a head and slots, all zero, and names it in PERFTRAIL_ALLOCATIONS. Each process and
- * each of its threads counts into a slot of its own, mapped from that file. So nothing has to be written at the end:
+ * each of its threads counts into its own slot, mapped from that file. So nothing has to be written at the end:
  * _exit, exec and SIGKILL lose no count. */
 #ifndef PERFTRAIL_COUNTS_H
 #define PERFTRAIL_COUNTS_H
