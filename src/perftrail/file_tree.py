@@ -195,6 +195,13 @@ def _open_with_permissions(name: str, parent: int) -> int:
     return os.open(name, _DIRECTORY, dir_fd=parent)
 
 
+def emptied(directory: Path) -> Path:
+    """Create a directory, or remove its contents."""
+    directory.mkdir(parents=True, exist_ok=True)
+    empty_directory(directory)
+    return directory
+
+
 def empty_directory(directory: Path, *, keep: Collection[Path] = ()) -> None:
     """Remove the content of a directory, but not the directory: something may be mounted on it.
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import UsageError
-from perftrail.measure import invocation
-from perftrail.measure.invocation import BuildPaths, Invoker, invocation_seed, open_invoker
+from perftrail.measure import build_paths
+from perftrail.measure.build_paths import BuildPaths
+from perftrail.measure.invocation import Invoker, invocation_seed, open_invoker
 from perftrail.measure.noise_policy import NoiseObserver
 from perftrail.model.build import Built, Prepared
 from perftrail.model.measurement import PADDING, Draw, FailedInvocation, Measurement, drawn_environment
@@ -164,7 +165,7 @@ def interrupted_at(line: int) -> Iterator[list[int]]:
     def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
         nonlocal reached
         code = frame.f_code
-        if code.co_filename != invocation.__file__ or "BuildPaths" not in code.co_qualname:
+        if code.co_filename != build_paths.__file__ or "BuildPaths" not in code.co_qualname:
             return None
         if event == "line":
             reached += 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import NoAnswer
-from perftrail.measure.invocation import InstructionCounter
+from perftrail.measure.instructions import InstructionCounter
 from perftrail.model.process import Command
 from perftrail.process.launcher import Launcher
 from tests.fakes.subject_builder import RAN

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 from perftrail.errors import FormatError
 from perftrail.formats.callgrind import CallgrindFile, joined_processes
 from perftrail.formats.perf_script import read_perf_script
-from perftrail.measure.invocation import DETERMINISTIC
+from perftrail.measure.instructions import DETERMINISTIC
 from perftrail.model.build import Failure
 from perftrail.model.process import Command, Exited
 from perftrail.model.profile import Calls, Function, Profile, joined

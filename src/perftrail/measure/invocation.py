@@ -1,40 +1,35 @@
 """Run one invocation: a clean directory, an exact environment, one process, its metrics.
 
-`Invoker` starts benchmarks and reads their metrics. `InstructionCounter` counts instructions with the
-processor's counters, else with Valgrind. It removes what makes two counts of one binary differ: hash seeds,
-address randomisation, and the size of the data above the stack.
-
-`BuildPaths` shows each build to benchmarks at a path of random length. `open_invoker` opens the launcher, the
-sandbox if the study uses one, and the noise observer.
+`Invoker` starts benchmarks and reads their metrics. `open_invoker` opens the launcher, the sandbox if the study uses
+one, and the noise observer.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import shlex
-import shutil
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING, assert_never
 
-from perftrail.errors import NoAnswer, UsageError
-from perftrail.file_tree import empty_directory, remove_tree
+from perftrail.file_tree import emptied, remove_tree
 from perftrail.formats.printed import has_items, read_metrics
+from perftrail.measure.build_paths import BuildPaths, LinkedBuild
 from perftrail.measure.events import now
 from perftrail.measure.fixtures import Fixtures, placed
+from perftrail.measure.instructions import DETERMINISTIC, InstructionCounter
 from perftrail.measure.noise_policy import NoiseObserver
 from perftrail.measure.resident import ResidentProcesses
 from perftrail.measure.services import FixtureFailed
 from perftrail.measure.stored_outputs import log_name
 from perftrail.model.build import Failure, content_key
 from perftrail.model.fixture import has_fixture
-from perftrail.model.measurement import PADDING, FailedInvocation, Measurement, drawn_environment, seed_of
+from perftrail.model.measurement import FailedInvocation, Measurement, drawn_environment, seed_of
 from perftrail.model.metrics import COUNTED
 from perftrail.model.placeholders import fill, split_command
 from perftrail.model.plan import command_line, run_environment
@@ -69,7 +64,7 @@ if TYPE_CHECKING:
     from perftrail.measure.services import BackgroundStarter
     from perftrail.measure.subjects import PlannedInvocation, Ready
     from perftrail.model.benchmark import Benchmark
-    from perftrail.model.build import Prepared, Stage
+    from perftrail.model.build import Stage
     from perftrail.model.measurement import DrawnEnvironment, Outcome, Phase
     from perftrail.model.metrics import Counter
     from perftrail.model.process import AllocationCounts, Ended, LockCounts
@@ -146,110 +141,8 @@ def process_methods(ran: Ran, of_services: Usage | None = None) -> dict[str, str
     return found
 
 
-Method = Literal["perf_event", "valgrind"]
-
-DETERMINISTIC = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-"""Settings that make programs of known languages deterministic; a study may override them."""
-
 INHERITED_WHEN_COUNTED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 """The variables of perftrail's environment that a program receives while only counts are measured."""
-
-_PAGE_BYTES = 4096
-_HARDWARE = "instructions_user"
-_COUNT = re.compile(r"I\s+refs:\s+([0-9,]+)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """The result of one counted invocation: `instructions` is `None` if there was no count."""
-
-    ran: Ran
-    instructions: float | None
-    method: Method
-
-
-class InstructionCounter:
-    """Counts the instructions of a command and of every process it starts."""
-
-    def __init__(self, starter: Starter, directory: Path) -> None:
-        self._starter = starter
-        self._directory = directory
-        self._method: Method | None = None
-
-    def count(self, command: Command) -> Counted:
-        """Start a command once and return its count; raises `NoAnswer` if no counter works on this machine.
-
-        With Valgrind, a process that forks without executing another program inherits its parent's count.
-        A killed process has no count.
-        """
-        command = replace(command, environment={**DETERMINISTIC, **command.environment}, aslr=False)
-        if self._method is None:
-            self._method = "perf_event" if self._has_hardware_counters() else "valgrind"
-        if self._method == "perf_event":
-            ran = self._starter.run(replace(_fill_pages(command), counters=True))
-            return Counted(ran=ran, instructions=ran.counters.get(_HARDWARE), method="perf_event")
-        counts = _emptied(self._directory)
-        arguments = (*_valgrind(counts), *command.arguments)
-        ran = self._starter.run(_fill_pages(replace(command, arguments=arguments)))
-        return Counted(ran=ran, instructions=_summed(counts), method="valgrind")
-
-    def _has_hardware_counters(self) -> bool:
-        probe = Command(arguments=("/bin/true",), environment={}, directory="/", counters=True)
-        return self._starter.run(probe).counters.get(_HARDWARE, 0.0) > 0.0
-
-
-def _emptied(directory: Path) -> Path:
-    """Create a directory, or remove its contents."""
-    directory.mkdir(parents=True, exist_ok=True)
-    empty_directory(directory)
-    return directory
-
-
-def _valgrind(counts: Path) -> tuple[str, ...]:
-    """Return Valgrind's words: Cachegrind without caches, its fastest counting tool (`benchmarks.counting`)."""
-    path = shutil.which("valgrind")
-    if path is None:
-        raise NoAnswer(
-            "counters: perftrail cannot count instructions: it cannot access the processor's counters, and "
-            "Valgrind is not installed; install valgrind, or allow access to the counters (perf_event_paranoid)"
-        )
-    return (
-        path,
-        "--tool=cachegrind",
-        "--cache-sim=no",
-        "--cachegrind-out-file=/dev/null",
-        "--trace-children=yes",
-        f"--log-file={counts}/%p",
-        "--",
-    )
-
-
-def _summed(counts: Path) -> float | None:
-    """Return the sum of the counts that processes left; `None` if no process left one."""
-    found = [
-        match
-        for file in sorted(counts.iterdir())
-        if file.is_file()
-        and not file.is_symlink()
-        and (match := _COUNT.search(file.read_text(errors="replace")))
-    ]
-    return float(sum(int(match[1].replace(",", "")) for match in found)) if found else None
-
-
-def _fill_pages(command: Command) -> Command:
-    """Pad arguments and environment to a whole number of pages, whatever paths they contain."""
-    return _padded(command, -_size(_padded(command, 0)) % _PAGE_BYTES)
-
-
-def _padded(command: Command, bytes_more: int) -> Command:
-    """Return a command with a variable that adds this number of bytes to its environment."""
-    return replace(command, environment={**command.environment, PADDING: "x" * bytes_more})
-
-
-def _size(command: Command) -> int:
-    texts = (*command.arguments, *(f"{name}={value}" for name, value in command.environment.items()))
-    return sum(len(text.encode(errors="surrogateescape")) + 1 for text in texts)
-
 
 OUTPUT_CAP_BYTES = 16 << 20
 """How many bytes of a benchmark's output are kept, and searched for metrics."""
@@ -567,7 +460,7 @@ class Invoker:
         prefix = self._study.variants[cell.subject.variant].run.prefix
         line = command_line(self._study, cell) if text is None else text
         if directory is None:
-            directory = _emptied(self._scratch)  # always the same path
+            directory = emptied(self._scratch)  # always the same path
             if benchmark.directory is not None:
                 directory = Path(values["build"], benchmark.directory)
         command = Command(
@@ -805,86 +698,6 @@ def _drop_empty(log: Path) -> None:
     for file in (log, log.with_suffix(".err")):
         if file.exists() and file.stat().st_size == 0:
             file.unlink()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkedBuild:
-    """A build at its linked paths: placeholders that lead through links, and the target of each link."""
-
-    placeholders: Mapping[str, str]
-    links: Mapping[str, str]
-
-    def with_original_paths(self, text: str) -> str:
-        """Return a message with the build's original paths, so that messages of equal failures are equal."""
-        for link in sorted(self.links, key=len, reverse=True):
-            text = text.replace(link, self.links[link])
-        return text
-
-
-class BuildPaths:
-    """Creates links to builds in a directory that only one process uses at a time.
-
-    A build's path depends only on its names, not on its key. ``{build}`` is reached through a link to its
-    parent directory: it stays a real directory, which tools like ``find`` and ``du`` enter. ``{out}`` is a
-    link, because the name of its target differs from build to build.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-
-    @contextmanager
-    def linked(
-        self, prepared: Prepared, names: tuple[str, ...], placeholders: Mapping[str, str]
-    ) -> Iterator[LinkedBuild]:
-        """Make a build visible below these names until the context ends; also remove links of a killed process.
-
-        Raises `UsageError` if the file system does not support symbolic links.
-        """
-        base = str(self._directory.joinpath(*names))
-        links: dict[str, str] = {}
-        linked_placeholders = {
-            name: _through_link(value, prepared, base=base, links=links)
-            for name, value in placeholders.items()
-        }
-        self.clear()
-        Path(base).parent.mkdir(parents=True, exist_ok=True)
-        try:
-            for link, target in links.items():
-                _link(Path(link), target)
-            yield LinkedBuild(placeholders=linked_placeholders, links=links)
-        finally:
-            self.clear()
-
-    def clear(self) -> None:
-        """Remove every link; keep the directory, which a sandbox may show."""
-        if self._directory.is_dir():
-            empty_directory(self._directory)
-
-
-def _link(link: Path, target: str) -> None:
-    try:
-        link.symlink_to(target)
-    except OSError as error:
-        if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}:
-            raise
-        raise UsageError(
-            f"{link.parent}: this file system does not support symbolic links, which show each invocation its build at "
-            "another path; choose another directory with --store, or set vary_path = false in [measure]"
-        ) from error
-
-
-def _through_link(path: str, prepared: Prepared, *, base: str, links: dict[str, str]) -> str:
-    """Return a path as seen through a link, and record the link in `links`; paths outside the build do not change."""
-    home = str(Path(prepared.built.directory).parent)
-    if prepared.out and path.startswith(prepared.out):
-        # The path itself, or a sibling with its name and a suffix.
-        ending, slash, rest = path.removeprefix(prepared.out).partition("/")
-        links[f"{base}-out{ending}"] = f"{prepared.out}{ending}"
-        return f"{base}-out{ending}{slash}{rest}"
-    if path.startswith(f"{home}/"):
-        links[base] = home
-        return f"{base}{path.removeprefix(home)}"
-    return path
 
 
 @contextmanager
