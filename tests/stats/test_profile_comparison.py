@@ -11,14 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perftrail.model.profile import Calls, Function, FunctionKey, Profile, averaged, joined
-from perftrail.stats.profile_comparison import (
-    ProfileComparison,
-    compare_profiles,
-    contributions,
-    folded,
-    in_program,
-    moved,
-)
+from perftrail.stats.call_graph import folded, in_program, moved
+from perftrail.stats.profile_comparison import ProfileComparison, compare_profiles, contributions
 
 LIBC = "/usr/lib/libc.so.6"
 

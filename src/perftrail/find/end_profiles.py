@@ -23,7 +23,7 @@ from perftrail.model.build import Failure
 from perftrail.model.plan import Cell
 from perftrail.model.profile import averaged
 from perftrail.model.subject import Subject
-from perftrail.stats.profile_comparison import folded, moved
+from perftrail.stats.call_graph import differences, folded, moved
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
@@ -159,10 +159,8 @@ def moved_functions(profiles: FunctionProfiles, before: Ready, after: Ready) -> 
     """Return the program's functions whose cost, or whose calls' cost, moved; none if the whole hardly moved."""
     inside = program_functions(before, after)
     one, other = (folded(averaged(each), inside) for each in (profiles.before, profiles.after))
-    differences = sum(
-        abs(other.own.get(each, 0.0) - one.own.get(each, 0.0)) for each in {*one.own, *other.own}
-    )
-    if differences < LEAST_MOVED[profiles.method] * max(one.total, other.total):
+    whole = sum(map(abs, differences(one.own, other.own).values()))
+    if whole < LEAST_MOVED[profiles.method] * max(one.total, other.total):
         return NOTHING
     found = moved(one, other)
     return ProfiledFunctions(moved=_pairs(found.own | found.path), runs=_pairs(found.runs))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.profile import Function, base_name
-from perftrail.stats.profile_comparison import in_program
+from perftrail.stats.call_graph import in_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -26,7 +26,7 @@ from perftrail.model.build import Failure
 from perftrail.model.process import Command, Exited
 from perftrail.model.profile import Calls, Function, Profile, joined
 from perftrail.process.object_code import ObjectCode
-from perftrail.stats.profile_comparison import in_program
+from perftrail.stats.call_graph import in_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

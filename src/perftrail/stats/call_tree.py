@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.profile import Function
-from perftrail.stats.profile_comparison import estimated
+from perftrail.stats.call_graph import estimated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
