@@ -323,7 +323,10 @@ class FunctionSource(Protocol):
     """A source that knows which functions each revision changes."""
 
     def touched_functions(self, revisions: Sequence[Revision]) -> tuple[tuple[TouchedFile, ...], ...]:
-        """Return for each revision the files that it changes relative to its parent, with names of functions."""
+        """Return for each revision the files that it changes relative to its parent, with names of functions.
+
+        Empty if the changes cannot be read.
+        """
         ...
 
 

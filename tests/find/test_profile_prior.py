@@ -67,6 +67,7 @@ def test_without_a_moved_function_or_a_revision_that_touches_one_the_prior_is_ev
     revisions = [(), touched(("a.c", ("f",))), touched(("b.c", ("g",)))]
     assert profile_priors(revisions, ProfiledFunctions(moved=(), runs=(("f", "a.c"),))).weights is None
     assert profile_priors(revisions, ProfiledFunctions(moved=(("h", "a.c"),), runs=())).weights is None
+    assert profile_priors((), MOVED).weights is None
 
 
 def program(factor: int, *, notes: int) -> dict[str, str]:

@@ -395,9 +395,12 @@ class Find:
 
 
 def _stored_functions(question: Mapping[str, Json]) -> ProfiledFunctions | None:
-    """Return the profiled functions of a stored search; `None` if it has none, as those of earlier versions."""
+    """Return the profiled functions of a stored search; `None` if it has none, as those of other versions."""
     stored = question.get("profile")
-    return from_plain(ProfiledFunctions, stored) if isinstance(stored, dict) else None
+    try:
+        return from_plain(ProfiledFunctions, stored) if isinstance(stored, dict) else None
+    except ValueError:
+        return None
 
 
 def named(target: Target) -> str:

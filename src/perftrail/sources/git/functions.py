@@ -40,7 +40,7 @@ _PAIRS = 100
 """Number of revisions in one query."""
 
 LARGEST_DIFF_BYTES = 256 << 20
-"""Output of one query; the revisions of a larger one have no names of functions."""
+"""Largest output of one query."""
 
 LONGEST_LINE = 1000
 """Characters of a line that are read."""
@@ -56,7 +56,10 @@ _DEFINITION = re.compile(
 def touched_functions(
     git: Git, repository: Path, pairs: Sequence[tuple[str, str]]
 ) -> tuple[tuple[TouchedFile, ...], ...]:
-    """Return the files in which the trees of each pair differ, with names of functions; none for incomplete pairs."""
+    """Return the files in which the trees of each pair differ, with names of functions; none for incomplete pairs.
+
+    Empty if git cannot write one of the diffs: some revisions would look as if they touched no function.
+    """
     found: dict[tuple[str, str], tuple[TouchedFile, ...]] = {}
     wanted = list(dict.fromkeys(pair for pair in pairs if all(pair)))
     with tempfile.TemporaryDirectory(prefix="perftrail-attributes-") as scratch:
@@ -74,8 +77,9 @@ def touched_functions(
                 timeout_seconds=LONG_SECONDS,
                 output_bytes=LARGEST_DIFF_BYTES,
             )  # fmt: skip
-            if not result.failed:
-                found.update(_read(result.output.decode("utf-8", errors="replace"), frozenset(part)))
+            if result.failed:
+                return ()
+            found.update(_read(result.output.decode("utf-8", errors="replace"), frozenset(part)))
     return tuple(found.get(pair, ()) for pair in pairs)
 
 
