@@ -193,9 +193,16 @@ def test_find_explains_and_reverts_the_culprit_and_the_commit_inside_a_merge(
     assert "is not one of explain, revert" in wrong.stderr
 
 
-def test_an_improvement_is_not_reverted(history: History, tmp_path: Path) -> None:
+def test_the_revert_of_an_improvement_reports_the_lost_gain_and_find_does_not_revert_it(
+    history: History, tmp_path: Path
+) -> None:
     text = STUDY.format(repository=history.repository.path).replace("v1.0..", f"v1.0..{history.culprit}")
     (tmp_path / "perftrail.toml").write_text(text.replace('metric = "steps"', 'metric = "size"'))
+    answer = perftrail_json("revert", history.culprit, str(tmp_path))["whole"]
+    assert (answer["verdict"], answer["metric"], answer["recovered"]) == ("no loss", "work.size", None)
+    assert answer["lost_gain"]["low"] == pytest.approx(1.0)
+    printed = perftrail("revert", history.culprit, str(tmp_path)).stdout
+    assert "100 % of the gain in size is lost; conflicts: none" in printed
     [examined] = perftrail_json("find", str(tmp_path), "--then", "revert")["then"]
     assert examined["revert"] is None
     assert "made no metric worse" in examined["note"]

@@ -273,14 +273,15 @@ def _patched_words(report: BackportReport) -> str:
     return f"the patch changes {metric_name(best)}: {change(round(best.patched_against_old.effect, 9))}"
 
 
-def cost_words(report: BackportReport) -> str:
+def cost_words(report: BackportReport, *, without: MetricResult | None = None) -> str:
     """Return the metrics that a patch makes worse, as the end of a sentence; empty without any."""
+    costs = [result for result in report.costs if result is not without]
     parts = [
         f"{change(round(result.patched_against_old.effect, 9))} {metric_name(result)}"
-        for result in report.costs[:MOST_COSTS]
+        for result in costs[:MOST_COSTS]
         if result.patched_against_old is not None
     ]
-    more = len(report.costs) - MOST_COSTS
+    more = len(costs) - MOST_COSTS
     return f"; costs {' and '.join(parts)}{f' and {more} more' if more > 0 else ''}" if parts else ""
 
 
@@ -317,17 +318,18 @@ def why_failed(report: BackportReport) -> str:
 
 def _table(report: BackportReport, results: Sequence[MetricResult]) -> Table:
     roles = [role for role in Role if any(role in result.estimates for result in results)]
-    shares = any(result.gains for result in results)
+    undone = report.reverted_gain is not None
+    with_share = [result for result in results if (result.loses if undone else result.gains)]
     names = [report.names[role] for role in roles]
     effect = f"{report.names[Role.PATCHED]} / {report.names[Role.OLD]}"
-    share_name = "retained gain" if report.fitted.reverted is None else "recovered"
-    columns = ["metric", *names, effect, *([share_name] if shares else [])]
+    reverted_name = "lost gain" if undone else "recovered"
+    share_name = "retained gain" if report.fitted.reverted is None else reverted_name
+    columns = ["metric", *names, effect, *([share_name] if with_share else [])]
     table = plain_table(columns, right=names)
     for result in results:
         values = [Text(_value(result, role)) for role in roles]
-        retained = (
-            [Text(share(result.retained) if result.gains and result.retained else "")] if shares else []
-        )
+        known = result.retained if result in with_share else None
+        retained = [Text("" if known is None else share(known))] if with_share else []
         table.add_row(
             Text(metric_name(result, variants=_several(report))), *values, _effect(result), *retained
         )

@@ -1,4 +1,7 @@
-"""The result of a revert for people: the share of the loss that comes back, its cost, and the conflicts."""
+"""The result of a revert for people: the share of the loss that comes back, its cost, and the conflicts.
+
+The revert of an improvement has no loss: then it is the share of the gain that the revert undoes.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,8 @@ def revert_headline(reverted: Reverted) -> str:
         return f"not reverted on {onto}: conflicts in {counted(len(paths), 'file')}: {first_named(paths)}"
     report = reverted.backport
     base = report.fitted.patched.base
-    parts = [f"reverted on {escaped(base.label or base.short)}: {_answer(report)}{cost_words(report)}"]
+    costs = cost_words(report, without=report.reverted_gain)
+    parts = [f"reverted on {escaped(base.label or base.short)}: {_answer(report)}{costs}"]
     left_out = [escaped(each.path, longest=100) for each in report.fitted.patched.patch.left_out]
     if left_out:
         parts.append(f"left out: {first_named(left_out)}")
@@ -96,7 +100,8 @@ def _answer(report: BackportReport) -> str:
         return "unclear which share of the loss comes back: the old revision could not be measured"
     head = report.headline
     if head is None:
-        return _no_loss(report)
+        gain = report.reverted_gain
+        return _no_loss(report) if gain is None else _lost_words(metric_name(gain), gain.retained)
     return _share_words(metric_name(head), head.retained)
 
 
@@ -111,6 +116,19 @@ def _share_words(name: str, recovered: RetainedGain | None) -> str:
             return f"unclear which share of the loss in {name} comes back: {result}"
         case Share.PART | Share.WHOLE:
             return f"{result} of the loss in {name} comes back"
+
+
+def _lost_words(name: str, lost: RetainedGain | None) -> str:
+    if lost is None:
+        return f"unclear which share of the gain in {name} is lost"
+    result = share(lost)
+    match lost.share:
+        case Share.NOTHING:
+            return f"nothing of the gain in {name} is lost: {result}"
+        case Share.UNCLEAR:
+            return f"unclear which share of the gain in {name} is lost: {result}"
+        case Share.PART | Share.WHOLE:
+            return f"{result} of the gain in {name} is lost"
 
 
 def _no_loss(report: BackportReport) -> str:

@@ -272,6 +272,11 @@ class MetricResult:
         return self.judged(self.fixed_against_old) == "better"
 
     @property
+    def loses(self) -> bool:
+        """Whether the fixed revision is clearly worse than the old one."""
+        return self.judged(self.fixed_against_old) == "worse"
+
+    @property
     def costs(self) -> bool:
         """Whether the patched revision is clearly worse than the old one."""
         return self.judged(self.patched_against_old) == "worse"
@@ -370,13 +375,26 @@ class BackportReport:
     def headline(self) -> MetricResult | None:
         """The gain that the answer is about, `None` without a gain.
 
-        It is in a metric that the study searches for, else in a declared one; the largest of several.
+        It is in a metric that the study searches for, else in a declared one; the largest of several. For a revert,
+        this is the loss since the old revision; a `reverted_gain` in a searched metric comes before other losses.
         """
-        gains = [metric for metric in self.metrics if metric.gains]
-        searched = [metric for metric in gains if self.is_searched(metric)]
-        leading = [metric for metric in gains if metric.leading]
+        found = self._foremost([metric for metric in self.metrics if metric.gains])
+        if found is None or self.fitted.reverted is None or self.is_searched(found):
+            return found
+        return None if any(metric.loses and self.is_searched(metric) for metric in self.metrics) else found
+
+    @property
+    def reverted_gain(self) -> MetricResult | None:
+        """For a revert without a loss: the metric with a gain since the old revision; `None` without one."""
+        if self.fitted.reverted is None or self.headline is not None:
+            return None
+        return self._foremost([metric for metric in self.metrics if metric.loses])
+
+    def _foremost(self, found: Sequence[MetricResult]) -> MetricResult | None:
+        searched = [metric for metric in found if self.is_searched(metric)]
+        leading = [metric for metric in found if metric.leading]
         return max(
-            searched or leading or gains, key=lambda metric: _size(metric.fixed_against_old), default=None
+            searched or leading or found, key=lambda metric: _size(metric.fixed_against_old), default=None
         )
 
     @property

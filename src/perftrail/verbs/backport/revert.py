@@ -35,6 +35,7 @@ class RevertMetricJson(MeasuredMetricJson):
     reverted_against_newest: BackportComparisonJson | None
     old_against_newest: BackportComparisonJson | None
     recovered: RetainedGainJson | None
+    lost_gain: RetainedGainJson | None
 
 
 class RevertFailureJson(FailedSubjectJson):
@@ -58,6 +59,10 @@ class MeasuredRevertJson(RevertedJson):
     metric: Annotated[str | None, "the metric of the verdict"]
     recovered: Annotated[
         RetainedGainJson | None, "share of the loss that the revert recovers; 1 is all of it"
+    ]
+    lost_gain: Annotated[
+        RetainedGainJson | None,
+        "without a loss: share of the gain since the old revision that the revert undoes; 1 is all of it",
     ]
     costs: Annotated[list[str], "metrics that the revert makes worse"]
     reverted: Annotated[str, "name of the reverted newest revision"]
@@ -99,13 +104,14 @@ class RevertReport:
 
     def as_json(self) -> MeasuredRevertJson:
         """Return the report as `revert --json` prints it."""
-        report, head = self.backport, self.backport.headline
-        fitted = report.fitted
+        report, head, gain = self.backport, self.backport.headline, self.backport.reverted_gain
+        named, fitted = head or gain, report.fitted
         return {
             "verdict": self.verdict,
             **_revisions_json(fitted),
-            "metric": None if head is None else head.target.name,
+            "metric": None if named is None else named.target.name,
             "recovered": None if head is None else share_json(head.retained),
+            "lost_gain": None if gain is None else share_json(gain.retained),
             "costs": [metric.target.name for metric in report.costs],
             "reverted": fitted.patched.revision.id,
             "patch": patch_json(fitted, file=self.file),
@@ -156,6 +162,7 @@ def _metric_json(metric: MetricResult) -> RevertMetricJson:
         "reverted_against_newest": metric.compared_json(metric.patched_against_old),
         "old_against_newest": metric.compared_json(metric.fixed_against_old),
         "recovered": share_json(metric.retained) if metric.gains else None,
+        "lost_gain": share_json(metric.retained) if metric.loses else None,
     }
 
 
