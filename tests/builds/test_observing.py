@@ -87,6 +87,13 @@ def test_every_way_to_read_a_file_is_seen(tree: Path, script: str) -> None:
     assert observe(tree, script).unread(["sub/b.txt", "docs/a.txt"]) == {"docs/a.txt"}
 
 
+def test_a_program_that_would_use_io_uring_reads_with_plain_calls(tree: Path) -> None:
+    asks = "import ctypes; assert ctypes.CDLL(None).syscall(425, 8, 0) == -1; open('sub/b.txt').read()"
+    reads = observe(tree, f'python3 -c "{asks}"')
+    assert reads.incomplete == ""
+    assert "sub/b.txt" in reads.opened
+
+
 def test_names_are_read_as_they_are(tree: Path) -> None:
     name = 'odd "name\n\\é'
     assert name in observe(tree, "cat odd*").opened

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 CALLS = "trace=%file,fchdir,?getdents,?getdents64,connect,?io_uring_setup,?open_by_handle_at"
 """System calls that name files, list directories or ask another process; ``?``: unknown on some machines."""
 
+WITHOUT_IO_URING = "inject=?io_uring_setup:error=ENOSYS"
+"""Observed programs find no io_uring, as on older kernels and in containers: strace would not see its files. CMake, for
+example, asks for one."""
+
 LARGEST_TRACE_BYTES = 1 << 30
 """A larger trace is not read, and the observation is incomplete."""
 
@@ -32,7 +36,7 @@ def observer() -> str | None:
 
 def observing_words(program: str, trace: Path) -> tuple[str, ...]:
     """Return the words before a command whose file accesses are appended to a file."""
-    options = ("-f", "-y", "-q", "--seccomp-bpf", "--output-append-mode", "-e", CALLS)
+    options = ("-f", "-y", "-q", "--seccomp-bpf", "--output-append-mode", "-e", CALLS, "-e", WITHOUT_IO_URING)
     return (program, *options, "-o", str(trace), "--")
 
 
