@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perftrail.errors import FormatError
-from perftrail.formats.callgrind import read_callgrind, read_processes
-from perftrail.model.profile import Profile
+from perftrail.formats.callgrind import CallgrindFile, read_callgrind, read_processes
+from perftrail.model.profile import Frames, Function, Profile
 
 DOCUMENTED = """\
 # callgrind format
@@ -65,6 +65,15 @@ def test_names_positions_inlined_files_and_jumps_are_read_as_documented() -> Non
     assert profile.calls[main, func2].count == 3.0
     assert profile.inclusive[main] == (511.0 + 400.0, 11.0 + 7.0)
     assert profile.lines[main] == {("file1.c", 16): 404.0, ("file2.c", 5): 100.0, ("file1.c", 20): 7.0}
+
+
+def test_the_line_of_a_function_is_that_of_its_entry_even_if_lines_of_inlined_code_are_smaller() -> None:
+    head = "positions: instr line\nevents: Ir\nob=/b/x\nfl=x.c\nfn=insert\n"
+    text = f"{head}0x10 753 1\n0x14 101 5\n0x18 104 2\n0x1c 760 9\n"
+    inlined = Frames("x.c", 101, (Function("make", "x.c", 100, "/b/x"),))
+    frames = {("/b/x", address): Frames("x.c", line) for address, line in ((16, 753), (24, 104), (28, 760))}
+    profile = CallgrindFile(text).profile({**frames, ("/b/x", 20): inlined})
+    assert {each.name: each.line for each in profile.own} == {"insert": 753, "make": 100}
 
 
 def test_recursion_levels_are_one_function_and_their_costs_are_counted_once() -> None:

@@ -216,14 +216,14 @@ class _Inlining:
     def __init__(self, reader: _Reader, frames: FramesAt) -> None:
         self._frames = frames
         own_lines: defaultdict[Function, list[int]] = defaultdict(list)
-        homes: defaultdict[Function, list[tuple[str, int]]] = defaultdict(list)
+        homes: defaultdict[Function, list[tuple[int, str, int]]] = defaultdict(list)
         for (level, address), by_line in reader.lines.items():
             function = outermost(level)
             frame = frames.get((level.object, address))
             if frame is None:
                 own_lines[function] += [line for file, line in by_line if file == function.file]
             elif not frame.inlined:
-                homes[function] += by_line
+                homes[function] += [(address, file, line) for file, line in by_line]
         self._place = {each: (each.file, min(found)) for each, found in own_lines.items() if found}
         self._place |= {outermost(each): (each.file, line) for each, line in reader.entry.items() if line}
         # Callgrind takes the file of a function from its first instruction, which may be of an inlined function.
@@ -245,10 +245,14 @@ class _Inlining:
         return tuple(path)
 
 
-def _home(positions: list[tuple[str, int]]) -> tuple[str, int]:
-    """Return the file with most instructions, and its first line there."""
-    file = Counter(file for file, _ in positions).most_common(1)[0][0]
-    return file, min(line for each, line in positions if each == file)
+def _home(positions: list[tuple[int, str, int]]) -> tuple[str, int]:
+    """Return the file with most instructions, and the line of the lowest address there.
+
+    That is the function's entry. Smaller lines may be of inlined functions: compilers do not mark all their code.
+    """
+    file = Counter(file for _, file, _ in positions).most_common(1)[0][0]
+    _, line = min((address, line) for address, each, line in positions if each == file)
+    return file, line
 
 
 def _profile(reader: _Reader, frames: FramesAt) -> Profile:
