@@ -8,7 +8,7 @@ import pytest
 
 from perftrail import studyfile
 from perftrail.find import end_profiles
-from perftrail.find.answer import FindAnswer, FindRequest
+from perftrail.find.answer import FindAnswer, FindRequest, FindTable
 from perftrail.find.find import Find
 from perftrail.find.priors import ProfiledFunctions, profile_priors
 from perftrail.model.patch import TouchedFile
@@ -75,8 +75,9 @@ def program(factor: int, *, notes: int) -> dict[str, str]:
     return {
         "total.c": f"long total(long count)\n{{\n    long sum = 0;\n{loop}    return sum;\n}}\n",
         "shown.c": f"int shown(int value)\n{{\n    return value + {notes};\n}}\n",
-        "main.c": "#include <stdio.h>\nlong total(long count);\nint shown(int value);\n\nint main(void)\n{\n"
-        '    printf("%ld %d\\n", total(3000000), shown(1));\n    return 0;\n}\n',
+        "main.c": "#include <stdio.h>\nlong total(long count);\nint shown(int value);\n\n"
+        "int main(int count, char **words)\n{\n"
+        '    printf("%ld %d %s\\n", total(count > 1 ? 0 : 3000000), shown(1), words[0]);\n    return 0;\n}\n',
     }
 
 
@@ -136,11 +137,78 @@ def test_a_profile_of_both_ends_guides_the_search_and_is_stored(
             goal=(target,), range=None, threshold=0.3, confidence=0.99, budget=Budget(), priors=("profile",)
         )
         _, answer = drain(Find(session, request).events())
-        stored = session.store.searches()[0].question["profile"]
+        profile = session.store.searches()[0].question["profile"]
     assert isinstance(answer, FindAnswer)
+    assert isinstance(profile, dict)
+    [stored] = profile.values()
     assert isinstance(stored, dict)
     assert answer.as_json()["changes"][0]["revisions"] == [history[29]]
     (reason,) = answer.as_json()["priors"]
     assert reason.startswith("a profile of both ends: 1 of 39 revisions touch a function")
     assert stored["moved"] == [["main", "main.c"], ["total", "total.c"]]  # main calls it
     assert answer.builds <= 5
+
+
+def test_each_benchmark_of_a_search_has_the_prior_of_its_own_profile(
+    history: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(end_profiles, "SAVED_SHARE", 1e6)
+    idle = '[benchmark.idle]\ncommand = "{build}/work idle"\n\n[measure]'
+    (tmp_path / "perftrail.toml").write_text(STUDY.replace("[measure]", idle))
+    study = studyfile.load(str(tmp_path / "perftrail.toml"))
+    with open_session(study, store=None) as session:
+        request = FindRequest(
+            goal=(resolve(study, "work.cpu"), resolve(study, "idle.cpu")),
+            range=f"{history[20]}..{history[-1]}",
+            threshold=0.5,
+            confidence=0.99,
+            budget=Budget(invocations=24),
+            priors=("profile",),
+        )
+        _, table = drain(Find(session, request).events())
+        stored = session.store.searches()[0].question["profile"]
+    assert isinstance(table, FindTable)
+    assert isinstance(stored, dict)
+    moved = {name: functions["moved"] for name, functions in stored.items() if isinstance(functions, dict)}
+    assert moved == {"work.cpu": [["main", "main.c"], ["total", "total.c"]], "idle.cpu": []}
+    work, idle_answer = table.answers
+    assert len(work.as_json()["priors"]) == 1
+    assert idle_answer.as_json()["priors"] == []
+
+
+def test_a_search_of_allocations_profiles_the_functions_that_allocate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(end_profiles, "SAVED_SHARE", 1e6)
+    repository = Repository(tmp_path / "repository")
+    for number in range(12):
+        files = program(1, notes=number)
+        blocks = 20 if number < 7 else 200
+        files["total.c"] = "#include <stdlib.h>\n" + files["total.c"].replace(
+            "    return sum;\n",
+            f"    for (int i = 0; i < {blocks}; i++)\n"
+            "        *(volatile char *)malloc(100) = 1;\n    return sum;\n",
+        )
+        repository.commit(files, subject=f"n {number}")
+    (tmp_path / "perftrail.toml").write_text(
+        STUDY.replace('command = "{build}/work"', 'command = "{build}/work"\ncounters = ["allocations"]')
+    )
+    study = studyfile.load(str(tmp_path / "perftrail.toml"))
+    with open_session(study, store=None) as session:
+        request = FindRequest(
+            goal=(resolve(study, "allocated_bytes"),),
+            range=None,
+            threshold=0.3,
+            confidence=0.99,
+            budget=Budget(),
+            priors=("profile",),
+        )
+        _, answer = drain(Find(session, request).events())
+        profile = session.store.searches()[0].question["profile"]
+    assert isinstance(answer, FindAnswer)
+    assert isinstance(profile, dict)
+    [stored] = profile.values()
+    assert isinstance(stored, dict)
+    assert ["total", "total.c"] in stored["moved"]  # hardly any of the instructions moved
+    (reason,) = answer.as_json()["priors"]
+    assert reason.startswith("a profile of both ends: 1 of 11 revisions touch a function")

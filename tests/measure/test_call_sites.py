@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perftrail.measure.call_sites import Allocated, CallSite, call_sites
+from perftrail.measure.call_sites import Allocated, CallSite, allocation_profile, call_sites
 from perftrail.model.process import AllocationStack
 from perftrail.model.profile import Function
 
@@ -48,3 +48,17 @@ def test_a_stack_without_names_is_not_lost() -> None:
     [(site, found)] = call_sites([stack(("/b/app", 4), allocations=3)], NAMES).items()
     assert str(site) == "unknown functions"
     assert found.allocations == 3
+
+
+def test_a_profile_has_the_allocations_of_functions_and_of_each_call_edge_once() -> None:
+    deep = stack((LIBC, 1), ("/b/app", 2), ("/b/app", 3), ("/b/app", 2), ("/b/app", 3), allocations=2)
+    profile = allocation_profile([deep, stack(("/b/app", 2)), stack(("/b/app", 4))], NAMES)
+    library, assign, copy, run = (function for place in NAMES for function in NAMES[place])
+    assert profile.events == ("allocations", "allocated bytes")
+    assert profile.own == {library: (2.0, 20.0), assign: (1.0, 10.0)}
+    assert {edge: calls.costs for edge, calls in profile.calls.items()} == {
+        (assign, library): (2.0, 20.0),
+        (copy, assign): (3.0, 30.0),
+        (run, copy): (2.0, 20.0),
+        (assign, run): (2.0, 20.0),
+    }

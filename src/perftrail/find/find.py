@@ -72,6 +72,9 @@ MOST_COMPARED = 20_000
 LEAST_PROFILED = 6
 """Number of revisions from which on a profile of both ends can save a build."""
 
+MOST_PROFILED = 10
+"""Largest number of benchmarks that are profiled: more benchmarks share the saved builds, and need a profile each."""
+
 
 class Find:
     """One search through a history. It resumes by itself: stored samples are read, not repeated."""
@@ -82,6 +85,7 @@ class Find:
         self._ledger = Ledger(session)
         self._revisions: tuple[Revision, ...] = ()
         self._prior = RevisionPriors(weights=None, reasons=())
+        self._profile_priors: Mapping[str, RevisionPriors] = {}
         self._distance: tuple[float, ...] | None = None
         self._first_started = ""
         self._other_machines: tuple[str, ...] = ()
@@ -100,6 +104,7 @@ class Find:
         yield from self._outdated()
         self._prior = self._prior_weights()
         functions = yield from self._profiled()
+        self._profile_priors = self._priors_from(functions)
         record = self._record(functions)
         self._first_started = self._read_first_started(record)
         goal = self._request.goal
@@ -316,26 +321,48 @@ class Find:
             known = path_priors(touched, suspect=request.suspect)
         return with_notes(known, self._revisions) if "notes" in request.priors else known
 
-    def _profiled(self) -> Generator[Event, None, ProfiledFunctions | None]:
-        """Profile both ends and add the prior; `None` if that is not wanted. A resumed search reads what it stored."""
+    def _profiled(self) -> Generator[Event, None, Mapping[str, ProfiledFunctions] | None]:
+        """Profile both ends with each benchmark; return the functions by the name of the first of its targets.
+
+        `None` if that is not wanted. A resumed search reads what it stored.
+        """
         source, goal = self._session.source, self._request.goal
         if (
             "profile" not in self._request.priors
             or isinstance(goal, Working)
             or not isinstance(source, FunctionSource)
-            or len(_groups(goal)) > 1
+            or len(_groups(goal)) > MOST_PROFILED
             or not LEAST_PROFILED <= len(self._revisions) <= MOST_COMPARED
         ):
             return None
         begun = self._begun(self._record(None))
         if begun:
-            functions = _stored_functions(begun[0].question)
-        else:
-            functions = yield from profile_ends(self._session, goal, self._revisions, self._ledger)
-        if functions is not None and functions.moved:
-            found = profile_priors(source.touched_functions(self._revisions), functions)
-            self._prior = combined(self._prior, found)
+            return _stored_functions(begun[0].question)
+        groups = _groups(goal)
+        functions: dict[str, ProfiledFunctions] = {}
+        for group in groups:
+            functions[next(iter(group))] = yield from profile_ends(
+                self._session, tuple(group.values()), self._revisions, self._ledger, benchmarks=len(groups)
+            )
         return functions
+
+    def _priors_from(self, functions: Mapping[str, ProfiledFunctions] | None) -> Mapping[str, RevisionPriors]:
+        """Return the priors from profiled functions, by the names of all targets that have one."""
+        source, goal = self._session.source, self._request.goal
+        if (
+            isinstance(goal, Working)
+            or not isinstance(source, FunctionSource)
+            or not any(each.moved for each in (functions or {}).values())
+        ):
+            return {}
+        assert functions is not None
+        touched = source.touched_functions(self._revisions)
+        found: dict[str, RevisionPriors] = {}
+        for group in _groups(goal):
+            known = functions.get(next(iter(group)))
+            if known is not None:
+                found |= dict.fromkeys(group, profile_priors(touched, known))
+        return found
 
     def _begun(self, record: SearchRecord) -> list[SearchRecord]:
         """Return this search as the store has it, if it began before."""
@@ -347,10 +374,13 @@ class Find:
 
     def _prior_of(self, target: Target) -> RevisionPriors:
         """Return the prior over culprits for one metric's change."""
+        known = self._prior
+        if named(target) in self._profile_priors:
+            known = combined(known, self._profile_priors[named(target)])
         if "measured" not in self._request.priors or len(self._revisions) < 2:
-            return self._prior
+            return known
         from_samples = prior_from_samples(self._session, target, self._revisions, before=self._first_started)
-        return with_measured(self._prior, from_samples)
+        return with_measured(known, from_samples)
 
     def _read_first_started(self, record: SearchRecord) -> str:
         """Return when this search first began, so that a resumed search does not use its samples as a prior."""
@@ -362,12 +392,13 @@ class Find:
         keys = [each.key for each in self._session.store.searches() if each.machine == record.machine]
         return "" if keys[-1] == record.key else str(keys.index(record.key) + 1)
 
-    def _record(self, functions: ProfiledFunctions | None) -> SearchRecord:
+    def _record(self, functions: Mapping[str, ProfiledFunctions] | None) -> SearchRecord:
         request, goal = self._request, self._request.goal
         ids = [revision.id for revision in self._revisions]
         targets: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
         named = [[target.name, target.variant] for target in targets]
         version = () if isinstance(goal, Working) else (SEARCH_VERSION,)
+        reasons = dict.fromkeys(reason for each in self._profile_priors.values() for reason in each.reasons)
         # Empty for one source, so that the names of existing searches stay valid.
         pinned = [pins] if (pins := self._session.pins.as_json()) else []
         return SearchRecord(
@@ -388,17 +419,23 @@ class Find:
                 "thorough": request.thorough,
                 "prior_kinds": list(request.priors),
                 **json_of(self._session.pins.as_json()),
-                "priors": list(self._prior.reasons),
-                **({} if functions is None else {"profile": to_plain(functions)}),
+                "priors": [*self._prior.reasons, *reasons],
+                **({} if functions is None else {"profile": to_plain(dict(functions))}),
             },
         )
 
 
-def _stored_functions(question: Mapping[str, Json]) -> ProfiledFunctions | None:
+def _stored_functions(question: Mapping[str, Json]) -> Mapping[str, ProfiledFunctions] | None:
     """Return the profiled functions of a stored search; `None` if it has none, as those of other versions."""
     stored = question.get("profile")
+    if not isinstance(stored, dict):
+        return None
     try:
-        return from_plain(ProfiledFunctions, stored) if isinstance(stored, dict) else None
+        return {
+            name: from_plain(ProfiledFunctions, each)
+            for name, each in stored.items()
+            if isinstance(each, dict)
+        }
     except ValueError:
         return None
 

@@ -3,6 +3,7 @@
 `CallgrindProfiler` counts instructions, simulated cache and branch misses, atomic operations and system calls of each
 function and call; the counts have no noise. It counts inlined functions as functions if the program has debug
 information. `PythonProfiler` counts calls and measures seconds. `PerfProfiler` samples stacks, for example of Go.
+`AllocationProfiler` counts heap allocations and their bytes.
 
 Each profiler starts the program separately. `ProfiledFunctions.of` of a build is a `model.profile.Profile`, and
 `stats.profile_comparison` compares those of two builds.
@@ -18,14 +19,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from perftrail.errors import FormatError
+from perftrail.errors import FormatError, LauncherError
 from perftrail.formats.callgrind import CallgrindFile, joined_processes
 from perftrail.formats.perf_script import read_perf_script
+from perftrail.measure.call_sites import allocation_profile
 from perftrail.measure.instructions import DETERMINISTIC
 from perftrail.model.build import Failure
 from perftrail.model.process import Command, Exited
 from perftrail.model.profile import Calls, Function, Profile, joined
+from perftrail.process.launcher import launcher_path
 from perftrail.process.object_code import ObjectCode
+from perftrail.process.preloaded import ALLOCATIONS
 from perftrail.stats.call_graph import in_program
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
     from perftrail.measure.invocation import Invoker
     from perftrail.measure.subjects import Ready
+    from perftrail.model.process import AllocationCounts
 
 CALLGRIND_SLOWDOWN = 100.0
 """Typical worst slowdown of a program under Callgrind with its simulations."""
@@ -139,6 +144,54 @@ class CallgrindProfiler:
             profiles.append(file.profile(frames))
         profile = joined_processes(profiles)
         return profile.with_bodies(self._code.bodies(each for each in profile.own if inside(each)))
+
+
+def observed_allocations(invoker: Invoker, ready: Ready, role: str) -> AllocationCounts | Failure:
+    """Start once with the counter of allocations and their stacks, with a fixed environment and address layout."""
+    observed = invoker.observe(
+        ready,
+        role,
+        lambda command: replace(
+            command,
+            environment={**DETERMINISTIC, **command.environment},
+            aslr=False,
+            lock_counter="off",
+            allocation_counter="stacks",
+        ),
+    )
+    if isinstance(observed.result, Failure):
+        return observed.result
+    assert observed.ran.allocations is not None
+    return observed.ran.allocations
+
+
+class AllocationProfiler:
+    """An invocation with a preloaded object that counts heap allocations by their stacks."""
+
+    name = "allocations"
+    method = "preload"
+    slowdown = 1.0
+
+    def __init__(self, invoker: Invoker, *, pairs: int) -> None:
+        self.pairs = pairs
+        self._invoker = invoker
+        self._code = ObjectCode(invoker.starter, invoker.temporary_directory)
+
+    def unsupported_reason(self) -> str:
+        """Return a reason if the preloaded object was not built."""
+        try:
+            ALLOCATIONS.path(launcher_path())
+        except LauncherError as error:
+            return str(error)
+        return ""
+
+    def profile(self, ready: Ready, number: int) -> Profile | Failure:
+        """Start once with the counter; a program that cannot be counted is a failure."""
+        counts = observed_allocations(self._invoker, ready, f"allocations-{number}")
+        if isinstance(counts, Failure):
+            return counts
+        names = self._code.named(frame for stack in counts.stacks for frame in stack.frames)
+        return allocation_profile(counts.stacks, names)
 
 
 class PythonProfiler:

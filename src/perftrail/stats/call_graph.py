@@ -37,9 +37,11 @@ WEIGHTS: Mapping[str, float] = {
     "sysCount": 1000.0,
     "seconds": 1.0,
     "samples": 1.0,
+    "allocations": 1.0,
+    "allocated bytes": 1.0,
 }
 """Estimated cycles of each event: KCachegrind's cycle estimation, without misses of instructions, which depend on the
-layout, and with 1,000 cycles for a system call."""
+layout, and with 1,000 cycles for a system call. Seconds, samples and allocations have separate profiles."""
 
 PROGRAM = FunctionKey("(program)")
 """The caller of functions without a caller."""

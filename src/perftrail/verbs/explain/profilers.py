@@ -20,10 +20,10 @@ from perftrail.measure.function_profilers import (
     CallgrindProfiler,
     PerfProfiler,
     PythonProfiler,
+    observed_allocations,
     program_functions,
     under,
 )
-from perftrail.measure.instructions import DETERMINISTIC
 from perftrail.measure.invocation import allocation_metrics, lock_metrics
 from perftrail.model.build import Failure
 from perftrail.model.metrics import COUNTED, MEASURED
@@ -212,23 +212,10 @@ class AllocationsProfiler:
 
     def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start once with the counter; a program that cannot be counted is a failure."""
-        observed = self._invoker.observe(
-            ready,
-            f"allocations-{number}",
-            lambda command: replace(
-                command,
-                environment={**DETERMINISTIC, **command.environment},
-                aslr=False,
-                lock_counter="off",
-                allocation_counter="stacks",
-            ),
-        )
-        if isinstance(observed.result, Failure):
-            return observed.result
-        counts = observed.ran.allocations
-        assert counts is not None
-        frames = (frame for stack in counts.stacks for frame in stack.frames)
-        functions = self._code.named(frames)
+        counts = observed_allocations(self._invoker, ready, f"allocations-{number}")
+        if isinstance(counts, Failure):
+            return counts
+        functions = self._code.named(frame for stack in counts.stacks for frame in stack.frames)
         sites = call_sites(counts.stacks, functions, program_functions(ready))
         floor = max(FLOORS[""], SHARE_OF_ALLOCATIONS * counts.allocations)
         floor_bytes = max(FLOORS["B"], SHARE_OF_ALLOCATIONS * counts.bytes)
