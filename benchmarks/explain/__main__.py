@@ -122,22 +122,39 @@ def _is_one(name: str, plant: Plant) -> bool:
     )
 
 
+def _stored(results: Path | None) -> dict[str, dict[str, Any]]:
+    """Return the answer and the seconds of each change in a file of results, by language and kind."""
+    if results is None or not results.exists():
+        return {}
+    return {line["change"]: line for line in map(json.loads, results.read_text().splitlines())}
+
+
 def main() -> None:
     """Explain the planted changes and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="text in the language or the kind of a change")
+    parser.add_argument(
+        "--results", type=Path, help="file of results: a change that it contains is not repeated"
+    )
     arguments = parser.parse_args()
+    stored = _stored(arguments.results)
     results = []
     print("| language | change | right function | reported |\n|---|---|---|---|")
     for plant in PLANTS:
-        if arguments.only not in f"{plant.program.language}, {plant.kind}":
+        name = f"{plant.program.language}, {plant.kind}"
+        if arguments.only not in name:
             continue
         if shutil.which(TOOLS[plant.program.language]) is None:
             continue
-        with tempfile.TemporaryDirectory(prefix="planted-") as directory:
-            start = time.monotonic()
-            answer = explained(plant, Path(directory))
-            result = judged(plant, answer, time.monotonic() - start)
+        if name not in stored:
+            with tempfile.TemporaryDirectory(prefix="planted-") as directory:
+                start = time.monotonic()
+                answer = explained(plant, Path(directory))
+                stored[name] = {"answer": answer, "seconds": time.monotonic() - start}
+            if arguments.results is not None:
+                with arguments.results.open("a") as lines:
+                    lines.write(json.dumps({"change": name, **stored[name]}) + "\n")
+        result = judged(plant, stored[name]["answer"], stored[name]["seconds"])
         results.append(result)
         rank = str(result.rank) if plant.expected == "function" else plant.expected
         mark = "" if result.right else " **wrong**"

@@ -172,8 +172,9 @@ int main(void) {
 
 CPP = Program(
     language="C++",
-    build="c++ -std=c++17 -O2 -g -pthread -o main main.cc graph.cc text.cc",
+    build="c++ -std=c++17 -O2 -g $(cat flags) -c graph.cc && c++ -std=c++17 -O2 -g -pthread -o main main.cc graph.o text.cc",
     files={
+        "flags": "\n",
         "all.h": """\
 #include <cstdint>
 #include <map>
@@ -635,6 +636,8 @@ __attribute__((noinline)) long parse_all"""))),
         ("text.cc", "std::vector<std::string> split", "__attribute__((noinline)) static void add_letter(std::vector<std::string> &words, std::string &word, char letter) {\n  if (letter == ' ') { words.push_back(word); word.clear(); }\n  else word += letter;\n}\nstd::vector<std::string> split"))),
     Plant(program=CPP, kind="I/O: flush of each line", right=("report",), edits=(
         ("main.cc", "out << line << '\\n';", "out << line << std::endl;"),)),
+    Plant(program=CPP, kind="flag: no optimisation of one file", right=("app::Graph::reach", "app::Graph::length"), edits=(
+        ("flags", "\n", "-O0\n"),)),
     Plant(program=RUST, kind="algorithm: list instead of hash map", right=("index::Index>::find", "Index::find"), edits=(
         ("index.rs", "*self.rows.get(token).unwrap_or(&0) +", "self.rows.iter().find(|(key, _)| key.as_str() == token).map(|(_, count)| *count).unwrap_or(0) +"),)),
     Plant(program=RUST, kind="allocation for each token", right=("index::Index>::add", "Index::add"), edits=(
@@ -649,6 +652,8 @@ __attribute__((noinline)) long parse_all"""))),
         ("lexer.rs", "#[inline]\nfn word_end", "#[inline(never)]\nfn word_end"),)),
     Plant(program=RUST, kind="I/O: no buffer", right=("report",), edits=(
         ("main.rs", "std::io::BufWriter::new(std::fs::File::create(\"/dev/null\").unwrap())", "std::fs::File::create(\"/dev/null\").unwrap()"),)),
+    Plant(program=RUST, kind="cache layout: with a stride", right=("stats::mean",), edits=(
+        ("stats.rs", "values.iter().sum::<f64>()", "(0..977).map(|from| values[from..].iter().step_by(977).sum::<f64>()).sum::<f64>()"),)),
     Plant(program=RUST, kind="renamed", expected="shift", right=("tokens", "words"), edits=(
         ("lexer.rs", "pub fn tokens", "pub fn words"), ("main.rs", "lexer::tokens", "lexer::words"))),
     Plant(program=GO, kind="algorithm: repeated hashing", right=("query",), edits=(
@@ -661,6 +666,13 @@ __attribute__((noinline)) long parse_all"""))),
         ("grid.go", "grid[row][column]", "grid[column][row]"),)),
     Plant(program=GO, kind="algorithm: text added up", right=("render",), edits=(
         ("text.go", "	var out strings.Builder\n	for _, word := range words {\n		out.WriteString(word)\n		out.WriteByte(',')\n	}\n	return out.String()", "	out := \"\"\n	for _, word := range words[:700] {\n		out += word + \",\"\n	}\n	_ = strings.Count\n	return out"),)),
+    Plant(program=GO, kind="I/O: a write for each word", right=("render",), edits=(
+        ("text.go", "		out.WriteByte(',')\n", "		out.WriteByte(',')\n		sink.WriteString(word)\n"),
+        ("text.go", "//go:noinline\nfunc render", "var sink, _ = os.Create(os.DevNull)\n\n//go:noinline\nfunc render"),
+        ("text.go", "import (\n", "import (\n	\"os\"\n"))),
+    Plant(program=GO, kind="a function that is not inlined", right=("checksum", "step"), edits=(
+        ("text.go", "			sum = sum*33 + uint32(word[at])\n", "			sum = step(sum, word[at])\n"),
+        ("text.go", "//go:noinline\nfunc checksum", "//go:noinline\nfunc step(sum uint32, letter byte) uint32 { return sum*33 + uint32(letter) }\n\n//go:noinline\nfunc checksum"))),
     Plant(program=PYTHON, kind="algorithm: list instead of dict", right=("Index.add", "add"), edits=(
         ("index.py", "if word in self.rows:", "if word in self.order:"),)),
     Plant(program=PYTHON, kind="algorithm: more calls", right=("words",), edits=(
@@ -675,6 +687,8 @@ __attribute__((noinline)) long parse_all"""))),
         ("report.py", "out.write(line + \"\\n\")", "out.write(line + \"\\n\")\n            out.flush()"),)),
     Plant(program=PYTHON, kind="algorithm: sorting in a loop", right=("render",), edits=(
         ("report.py", "        for copy in range(5):", "        for copy in range(len(sorted(rows)[:5])):"),)),
+    Plant(program=PYTHON, kind="algorithm: an exception instead of a test", right=("Index.add", "add"), edits=(
+        ("index.py", "        if word in self.rows:\n            self.rows[word] += 1\n        else:\n", "        try:\n            if self.rows[word] >= 0:\n                raise IndexError(word)\n        except IndexError:\n            self.rows[word] += 1\n        except KeyError:\n"),)),
     Plant(program=PYTHON, kind="moved to another function", expected="shift", right=("checksum", "step"), edits=(
         ("text.py", "        total = (total * 33 + len(word) + ord(word[-1])) & 0xFFFFFFFF\n    return total", "        total = total\n    return step(words)\n\n\ndef step(words):\n    total = 0\n    for word in words:\n        total = (total * 33 + len(word) + ord(word[-1])) & 0xFFFFFFFF\n    return total"),)),
 )  # fmt: skip

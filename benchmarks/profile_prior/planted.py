@@ -1,4 +1,4 @@
-"""`python -m benchmarks.profile_prior`: builds and time of searches with a profile of both ends as prior, and without.
+"""Histories with a planted culprit, each searched with a profile of both ends as prior, and without.
 
 Each history is a C program of six files with 24 functions that call each other. Each revision changes a constant in
 one to three functions, or a text. The culprit makes one function work more (`own`), or call another one more often
@@ -9,7 +9,6 @@ instructions. A build also waits, as the build of a larger program takes longer.
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import statistics
@@ -18,13 +17,13 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from benchmarks.machine import measured_on
 from benchmarks.markdown import table
+from benchmarks.profile_prior.studies import Found, search_study
 
 FUNCTIONS, FILES = 24, 6
 KINDS = ("own", "calls", "header", "flag")
@@ -45,16 +44,6 @@ counters = ["instructions"]
 [find]
 threshold = "2%%"
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """One search: whether it named the culprit, its builds, and its seconds."""
-
-    right: bool
-    builds: int
-    seconds: float
-    profiled: bool
 
 
 class Program:
@@ -112,7 +101,7 @@ class Program:
         )
 
 
-@click.command()
+@click.command("planted")
 @click.option("--trials", default=3, help="Histories of each kind of culprit.")
 @click.option(
     "--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Kinds of culprits. Default: all."
@@ -121,7 +110,7 @@ class Program:
 @click.option("--build-seconds", default=4.0, help="How long a build waits.")
 @click.option("--jobs", default=4, help="Searches at a time; instructions do not depend on other programs.")
 @click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
-def main(
+def planted(
     trials: int, kinds: tuple[str, ...], revisions: int, build_seconds: float, jobs: int, markdown: bool
 ) -> None:
     """Search histories with a profile of both ends as prior and without, and print builds, time and right answers."""
@@ -135,7 +124,10 @@ def main(
             culprit = _history(directory / "repository", kind, seed, revisions)
             study = STUDY % {"build_seconds": build_seconds}
             (directory / "perftrail.toml").write_text(study)
-            found = tuple(_find(directory, culprit, profile=profile) for profile in (True, False))
+            found = tuple(
+                search_study(directory, directory / name, culprit, profile=name == "with")
+                for name in ("with", "without")
+            )
             sys.stderr.write(f"{kind} {seed}: {found[0]} {found[1]}\n")
             return kind, found[0], found[1]
 
@@ -197,25 +189,3 @@ def _history(path: Path, kind: str, seed: int, revisions: int) -> str:
         )
         ids.append(shown.stdout.strip())
     return ids[culprit]
-
-
-def _find(directory: Path, culprit: str, *, profile: bool) -> Found:
-    store = directory / ("with" if profile else "without")
-    command = [sys.executable, "-m", "perftrail", "find", str(directory), "--store", str(store), "--json"]
-    done = subprocess.run(
-        command if profile else [*command, "--no-prior"], capture_output=True, text=True, check=False
-    )
-    if done.returncode not in (0, 1):
-        raise click.ClickException(f"exit {done.returncode}: {done.stderr}")
-    answer = json.loads(done.stdout)
-    changes = [each["revisions"] for each in answer["changes"]]
-    return Found(
-        right=changes == [[culprit]],
-        builds=answer["builds"],
-        seconds=answer["seconds"],
-        profiled=any("profile" in each for each in answer["priors"]),
-    )
-
-
-if __name__ == "__main__":
-    main()
