@@ -1,7 +1,8 @@
 """`python -m benchmarks.working_tree`: uncommitted changes of C, Python and Go programs, compared with HEAD.
 
 Each trial is a new check-out with one commit and one uncommitted edit: the program does 5 % more or less work, or only
-a comment is changed. `perftrail compare HEAD .` judges it by CPU time. A trial is right if the verdict is the truth's.
+a comment is changed. `perftrail compare HEAD .` judges it by CPU time, or with `--metric instructions` by
+executed instructions, which noise does not change. A trial is right if the verdict is the truth's.
 It is wrong if the verdict is the opposite, or any difference where only a comment changed. With `--into DIR` each
 finished trial is stored there, and an interrupted campaign continues from there.
 """
@@ -83,9 +84,9 @@ def work():
 print(work())
 """,
         steps="",
-        command="python3 {build}/work.py",
+        command=f"{sys.executable} -E -s {{build}}/work.py",
         output="work.py",
-        tool="python3",
+        tool=sys.executable,
     ),
     "Go": Language(
         file="work.go",
@@ -121,6 +122,7 @@ outputs = ["%(output)s"]
 
 [benchmark.work]
 command = "%(command)s"
+counters = %(counters)s
 """
 
 
@@ -155,6 +157,7 @@ class Trial:
 )
 @click.option("--effect", default=0.05, help="How much more or less the program works.")
 @click.option("--milliseconds", default=60.0, help="How long the program works, beyond its start.")
+@click.option("--metric", type=click.Choice(["cpu", "instructions"]), default="cpu", help="What is compared.")
 @click.option("--language", "languages", type=click.Choice(list(LANGUAGES)), multiple=True)
 @click.option(
     "--into",
@@ -166,6 +169,7 @@ def main(
     trials: int,
     effect: float,
     milliseconds: float,
+    metric: str,
     languages: tuple[str, ...],
     into: Path | None,
     markdown: bool,
@@ -184,7 +188,9 @@ def main(
                 for edit in (EDITS[number % 2], "comment"):
                     kinds = [kind_of(each) for each in done]
                     if kinds.count((name, edit == "comment")) <= number:
-                        done.append(_trial(name, edit, directory, steps=steps[name], effect=effect))
+                        done.append(
+                            _trial(name, edit, directory, steps=steps[name], effect=effect, metric=metric)
+                        )
                         with ledger.open("a") as file:
                             file.write(json.dumps(asdict(done[-1])) + "\n")
             sys.stderr.write(f"\r{number + 1} of {trials} rounds")
@@ -241,12 +247,13 @@ def _seconds(language: Language, directory: Path, steps: int) -> float:
     return min(seconds)
 
 
-def _trial(name: str, edit: str, directory: Path, *, steps: Work, effect: float) -> Trial:
+def _trial(name: str, edit: str, directory: Path, *, steps: Work, effect: float, metric: str) -> Trial:
     language = LANGUAGES[name]
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
         root, checkout = Path(scratch), Path(scratch, "checkout")
         checkout.mkdir()
-        (root / "perftrail.toml").write_text(STUDY % asdict(language))
+        counters = json.dumps([] if metric == "cpu" else [metric])
+        (root / "perftrail.toml").write_text(STUDY % {**asdict(language), "counters": counters})
         file = checkout / language.file
         file.write_text(language.text(steps.steps, "base"))
         for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "base")):
@@ -266,7 +273,7 @@ def _trial(name: str, edit: str, directory: Path, *, steps: Work, effect: float)
             ".",
             str(root),
             "--metric",
-            "cpu",
+            metric,
             "--json",
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
