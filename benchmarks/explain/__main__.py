@@ -12,9 +12,13 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.explain.programs import PLANTS, Plant
+from benchmarks.markdown import table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 STUDY = """\
 [study]
@@ -122,6 +126,21 @@ def _is_one(name: str, plant: Plant) -> bool:
     )
 
 
+def _summary(results: Sequence[Result]) -> str:
+    """Return a table of the results of each language."""
+    lines = [("language", "changes with a right function", "first", "first three", "others as expected")]
+    languages = dict.fromkeys(each.plant.program.language for each in results)
+    for language in (*languages, "all"):
+        chosen = [each for each in results if language in (each.plant.program.language, "all")]
+        named = [each for each in chosen if each.plant.expected == "function"]
+        others = [each for each in chosen if each.plant.expected != "function"]
+        counts = Counter(each.rank for each in named)
+        first_three = sum(counts[rank] for rank in (1, 2, 3))
+        expected = f"{sum(each.right for each in others)} of {len(others)}" if others else ""
+        lines.append((language, str(len(named)), str(counts[1]), str(first_three), expected))
+    return table(lines)
+
+
 def _stored(results: Path | None) -> dict[str, dict[str, Any]]:
     """Return the answer and the seconds of each change in a file of results, by language and kind."""
     if results is None or not results.exists():
@@ -159,13 +178,7 @@ def main() -> None:
         rank = str(result.rank) if plant.expected == "function" else plant.expected
         mark = "" if result.right else " **wrong**"
         print(f"| {plant.program.language} | {plant.kind} | {rank}{mark} | {result.words} |", flush=True)
-    named = [each for each in results if each.plant.expected == "function"]
-    others = [each for each in results if each.plant.expected != "function"]
-    counts = Counter(each.rank for each in named)
-    print(
-        f"\nfirst: {counts[1]} of {len(named)}; first three: {sum(counts[n] for n in (1, 2, 3))} of {len(named)}"
-    )
-    print(f"shifts and layout as expected: {sum(each.right for each in others)} of {len(others)}")
+    print(f"\n{_summary(results)}")
 
 
 if __name__ == "__main__":

@@ -652,8 +652,9 @@ __attribute__((noinline)) long parse_all"""))),
         ("lexer.rs", "#[inline]\nfn word_end", "#[inline(never)]\nfn word_end"),)),
     Plant(program=RUST, kind="I/O: no buffer", right=("report",), edits=(
         ("main.rs", "std::io::BufWriter::new(std::fs::File::create(\"/dev/null\").unwrap())", "std::fs::File::create(\"/dev/null\").unwrap()"),)),
-    Plant(program=RUST, kind="cache layout: with a stride", right=("stats::mean",), edits=(
-        ("stats.rs", "values.iter().sum::<f64>()", "(0..977).map(|from| values[from..].iter().step_by(977).sum::<f64>()).sum::<f64>()"),)),
+    Plant(program=RUST, kind="cache layout: values in boxes", right=("stats::median",), edits=(
+        ("stats.rs", "let mut sorted = values.to_vec();", "let mut sorted: Vec<Box<f64>> = values.iter().map(|value| Box::new(*value)).collect();"),
+        ("stats.rs", "    sorted[sorted.len() / 2]", "    *sorted[sorted.len() / 2]"))),
     Plant(program=RUST, kind="renamed", expected="shift", right=("tokens", "words"), edits=(
         ("lexer.rs", "pub fn tokens", "pub fn words"), ("main.rs", "lexer::tokens", "lexer::words"))),
     Plant(program=GO, kind="algorithm: repeated hashing", right=("query",), edits=(

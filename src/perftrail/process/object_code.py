@@ -163,15 +163,17 @@ def read_functions(text: str, object: str) -> dict[int, tuple[Function, ...]]:
 def frames_of(functions: Mapping[int, tuple[Function, ...]]) -> dict[int, Frames]:
     """Return the source position at each address and what is inlined there, with one line for each inlined function.
 
-    >>> [frame] = frames_of({17: (Function("mix", "/a.h", 4), Function("main", "/a.c", 9))}).values()
-    >>> frame.file, frame.line, [(each.name, each.line) for each in frame.inlined]
-    ('/a.c', 9, [('mix', 4)])
+    That is the line of its lowest address. Smaller lines may be of functions that are inlined there without a mark.
+
+    >>> main = Function("main", "/a.c", 9)
+    >>> found = frames_of({17: (Function("mix", "/a.h", 4), main), 21: (Function("mix", "/a.h", 2), main)})
+    >>> [(frame.file, frame.line, [(each.name, each.line) for each in frame.inlined]) for frame in found.values()]
+    [('/a.c', 9, [('mix', 4)]), ('/a.c', 9, [('mix', 4)])]
     """
     first: dict[tuple[str, str], int] = {}
-    for inlined in (each[:-1] for each in functions.values()):
-        for function in inlined:
-            key = function.name, function.file
-            first[key] = min(function.line, first.get(key, function.line))
+    for address in sorted(functions):
+        for function in functions[address][:-1]:
+            first.setdefault((function.name, function.file), function.line)
     return {
         address: Frames(
             members[-1].file,
