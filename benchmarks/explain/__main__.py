@@ -58,7 +58,7 @@ class Result:
         return not self.blamed
 
 
-def explained(plant: Plant, directory: Path) -> dict[str, Any]:
+def explained(plant: Plant, directory: Path, *, invocations: int) -> dict[str, Any]:
     """Return the JSON of `explain` of a planted change."""
     repository, study = directory / "repository", directory / "study"
     repository.mkdir()
@@ -82,7 +82,7 @@ def explained(plant: Plant, directory: Path) -> dict[str, Any]:
     (study / "perftrail.toml").write_text(text)
     program = Path(sys.executable).with_name("perftrail")
     done = subprocess.run(
-        [program, "explain", "HEAD", str(study), "--invocations", "3", "--json", "--quiet"],
+        [program, "explain", "HEAD", str(study), "--invocations", str(invocations), "--json", "--quiet"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
@@ -155,6 +155,7 @@ def main() -> None:
     parser.add_argument(
         "--results", type=Path, help="file of results: a change that it contains is not repeated"
     )
+    parser.add_argument("--invocations", type=int, default=3, help="invocations of each revision")
     arguments = parser.parse_args()
     stored = _stored(arguments.results)
     results = []
@@ -168,7 +169,7 @@ def main() -> None:
         if name not in stored:
             with tempfile.TemporaryDirectory(prefix="planted-") as directory:
                 start = time.monotonic()
-                answer = explained(plant, Path(directory))
+                answer = explained(plant, Path(directory), invocations=arguments.invocations)
                 stored[name] = {"answer": answer, "seconds": time.monotonic() - start}
             if arguments.results is not None:
                 with arguments.results.open("a") as lines:
