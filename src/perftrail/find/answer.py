@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
+from perftrail.find.instruction_search import NO_COUNTS
 from perftrail.find.journal import NO_WORK, MachineBootJson
 from perftrail.find.priors import performance_words
 from perftrail.model.benchmark import Value
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.find.failing import BrokenRange
+    from perftrail.find.instruction_search import InstructionCounts
     from perftrail.find.journal import MachineBoot, Work
     from perftrail.find.other_metrics import AlsoChanged
     from perftrail.find.sampler import Sampler
@@ -190,6 +192,10 @@ class FindAnswerJson(PinsJson):
     boots: list[MachineBootJson]
     other_machines: list[str]
     priors: list[str]
+    searched_metric: Annotated[
+        str, "the metric that located the changes: instructions, if their counts did; else the requested one"
+    ]
+    certified_metric: Annotated[str | None, "the metric that the certificate compares; null: no certificate"]
     reason: Annotated[str, "why the search ended"]
     changes: list[FindChangeJson]
     outliers: list[OutlierJson]
@@ -288,7 +294,8 @@ class FindAnswer:
     the machine's boot sessions of the samples. `other_machines` describes other machines with the same
     search. `new` is the work that this command performed; the rest was stored. `with_notes`: the search was asked
     to use the revisions' messages as a prior. `linked`: whether a linker produced the measured program. `can_relink`:
-    whether the study states how to link it in other layouts. `shown_as` is the number of this search in `perftrail show
+    whether the study states how to link it in other layouts. `counts` are the instructions of builds that guided
+    the search. `shown_as` is the number of this search in `perftrail show
     --search`; empty for the last search, which needs no number.
     """
 
@@ -314,6 +321,21 @@ class FindAnswer:
     linked: bool = True
     can_relink: bool = False
     new: Work = NO_WORK
+    counts: InstructionCounts = NO_COUNTS
+
+    @property
+    def searched_metric(self) -> str:
+        """The metric that located the changes: instructions if their counts did, else the requested one."""
+        located = set(self.counts.located())
+        found = [change.positions for change in self.answer.changes]
+        by_counts = found and all(len(each) == 1 and each[0] in located for each in found)
+        return "instructions" if by_counts else self.target.text
+
+    @property
+    def certified_metric(self) -> str | None:
+        """The metric that a certificate compared, if there is one."""
+        certificates = (self.answer.certificate, *(change.certificate for change in self.answer.changes))
+        return self.target.text if any(certificates) else None
 
     @property
     def name(self) -> str:
@@ -390,6 +412,8 @@ class FindAnswer:
             "boots": [boot.as_json() for boot in self.boots],
             "other_machines": list(self.other_machines),
             "priors": list(self.priors),
+            "searched_metric": self.searched_metric,
+            "certified_metric": self.certified_metric,
             "reason": self.answer.reason,
             "changes": [self._change(number, change) for number, change in enumerate(self.answer.changes)],
             "outliers": [

@@ -94,7 +94,7 @@ def profile_ends(
     if found is None:
         return NOTHING
     target, cause = found
-    ends = yield from _built_ends(target, revisions, ledger)
+    ends = yield from built_ends(target, revisions, ledger)
     if ends is None:
         return NOTHING
     counter = benchmark.counted_alone
@@ -106,7 +106,7 @@ def profile_ends(
     return (yield from _profile(session.runner.invoker, *ends, worth, cause))
 
 
-def _built_ends(
+def built_ends(
     target: Target, revisions: Sequence[Revision], ledger: Ledger
 ) -> Generator[Event, None, tuple[Ready, Ready] | None]:
     """Build both ends; `None` if one fails, or if they are equal."""
@@ -136,7 +136,7 @@ def _profile(
     longest = min(max(map(worth.longest_seconds, profilers)), LONGEST_SECONDS)
     if longest <= 0.0:
         return NOTHING
-    plain = invoker.observe(after, "plain", lambda command: _limited(command, longest))
+    plain = invoker.observe(after, "plain", lambda command: limited(command, longest))
     if isinstance(plain.result, Failure):
         return NOTHING
     seconds = plain.ran.wall_seconds
@@ -180,7 +180,7 @@ def _cost(profiler: FunctionProfiler, seconds: float) -> float:
     return 2 * profiler.pairs * (PROFILER_START_SECONDS + profiler.slowdown * seconds)
 
 
-def _limited(command: Command, seconds: float) -> Command:
+def limited(command: Command, seconds: float) -> Command:
     """Return a command that ends after `seconds`, or after its own shorter timeout."""
     return replace(command, timeout_seconds=min(command.timeout_seconds or math.inf, seconds))
 

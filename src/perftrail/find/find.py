@@ -11,6 +11,12 @@ from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
 from perftrail.find.end_profiles import profile_ends
 from perftrail.find.failing import RevisionTester, find_broken_ranges
 from perftrail.find.inside_merge import InsideMerges
+from perftrail.find.instruction_search import (
+    NO_COUNTS,
+    InstructionCounts,
+    count_builds,
+    instruction_priors,
+)
 from perftrail.find.journal import Journal, Ledger, other_machines
 from perftrail.find.loop import (
     BUILD_STAGES,
@@ -86,6 +92,7 @@ class Find:
         self._revisions: tuple[Revision, ...] = ()
         self._prior = RevisionPriors(weights=None, reasons=())
         self._profile_priors: Mapping[str, RevisionPriors] = {}
+        self._counts = NO_COUNTS
         self._distance: tuple[float, ...] | None = None
         self._first_started = ""
         self._other_machines: tuple[str, ...] = ()
@@ -105,6 +112,7 @@ class Find:
         self._prior = self._prior_weights()
         functions = yield from self._profiled()
         self._profile_priors = self._priors_from(functions)
+        yield from self._count_builds()
         record = self._record(functions)
         self._first_started = self._read_first_started(record)
         goal = self._request.goal
@@ -230,7 +238,7 @@ class Find:
         )
         inside = yield from merges.each(answer)
         failures = sampler.failures(name)
-        return FindAnswer(
+        found = FindAnswer(
             answer=answer,
             target=sampler.targets[name],
             revisions=self._revisions,
@@ -244,6 +252,7 @@ class Find:
             also=also,
             broken_ranges=find_broken_ranges(sampler.usable(name), failures, answer.changes),
             priors=known.reasons,
+            counts=self._counts if sampler.targets[name].text == self._counts.metric else NO_COUNTS,
             discarded=sampler.discarded,
             noisy=sampler.noisy,
             with_notes="notes" in self._request.priors,
@@ -252,6 +261,7 @@ class Find:
             linked=sampler.is_linked,
             can_relink=sampler.can_relink,
         )
+        return replace(found, priors=(*found.priors, *_searched_by(found)))
 
     def _failing(self, working: Working, journal: Journal) -> Generator[Event, None, FindAnswer]:
         wanted = self._session.subject_builder.wanted(self._revisions)
@@ -364,6 +374,39 @@ class Find:
                 found |= dict.fromkeys(group, profile_priors(touched, known))
         return found
 
+    def _count_builds(self) -> Generator[Event, None, None]:
+        """Locate a change of time by instructions, if that is wanted and pays. A resumed search reads the counts."""
+        request, goal = self._request, self._request.goal
+        if (
+            "instructions" not in request.priors
+            or isinstance(goal, Working)
+            or len(_groups(goal)) > 1
+            or len(self._revisions) < LEAST_PROFILED
+            or request.budget.builds is not None
+            or request.budget.invocations is not None
+        ):
+            return
+        begun = self._begun(self._record(None))
+        if begun:
+            self._counts = _stored_counts(begun[0].question)
+        else:
+            self._counts = yield from count_builds(
+                self._session,
+                goal,
+                self._revisions,
+                self._ledger,
+                weights=self._known_prior(goal[0]).weights,
+                threshold=request.threshold,
+                limit=request.budget.seconds,
+            )
+        variant = goal[0].variant
+        for position in (*dict(self._counts.counts), *self._counts.unusable):
+            revision = self._revisions[position]
+            built = self._session.subject_builder.known_build(Subject(revision=revision, variant=variant))
+            if built is not None:
+                self._ledger.attempted.add(revision.id)
+                self._ledger.count_build(revision, variant, built.seconds)
+
     def _begun(self, record: SearchRecord) -> list[SearchRecord]:
         """Return this search as the store has it, if it began before."""
         return [
@@ -374,13 +417,19 @@ class Find:
 
     def _prior_of(self, target: Target) -> RevisionPriors:
         """Return the prior over culprits for one metric's change."""
-        known = self._prior
-        if named(target) in self._profile_priors:
-            known = combined(known, self._profile_priors[named(target)])
+        known = self._known_prior(target)
+        if self._counts.counts and target.text == self._counts.metric:
+            known = combined(known, instruction_priors(self._counts, self._revisions))
         if "measured" not in self._request.priors or len(self._revisions) < 2:
             return known
         from_samples = prior_from_samples(self._session, target, self._revisions, before=self._first_started)
         return with_measured(known, from_samples)
+
+    def _known_prior(self, target: Target) -> RevisionPriors:
+        """Return the prior from paths, messages and the profile of a metric's benchmark."""
+        if named(target) in self._profile_priors:
+            return combined(self._prior, self._profile_priors[named(target)])
+        return self._prior
 
     def _read_first_started(self, record: SearchRecord) -> str:
         """Return when this search first began, so that a resumed search does not use its samples as a prior."""
@@ -419,10 +468,36 @@ class Find:
                 "thorough": request.thorough,
                 "prior_kinds": list(request.priors),
                 **json_of(self._session.pins.as_json()),
-                "priors": [*self._prior.reasons, *reasons],
+                "priors": [
+                    *self._prior.reasons,
+                    *reasons,
+                    *instruction_priors(self._counts, self._revisions).reasons,
+                ],
+                **({"instructions": to_plain(self._counts)} if self._counts.counts else {}),
                 **({} if functions is None else {"profile": to_plain(dict(functions))}),
             },
         )
+
+
+def _searched_by(answer: FindAnswer) -> Iterator[str]:
+    """Yield which metric located the changes and which one certified them, if perftrail counted instructions."""
+    counts, requested = answer.counts, answer.target.text
+    if not counts.counts:
+        return
+    if answer.searched_metric == "instructions":
+        certified = f"certified by {requested}" if answer.certified_metric else "not certified"
+        yield f"searched by instructions, one count for each build, and {certified}"
+    else:
+        yield f"the counts did not locate the answer, so perftrail searched and certified by {requested}"
+
+
+def _stored_counts(question: Mapping[str, Json]) -> InstructionCounts:
+    """Return the counts of a stored search; none if it has none, as those of other versions."""
+    stored = question.get("instructions")
+    try:
+        return from_plain(InstructionCounts, stored) if isinstance(stored, dict) else NO_COUNTS
+    except ValueError:
+        return NO_COUNTS
 
 
 def _stored_functions(question: Mapping[str, Json]) -> Mapping[str, ProfiledFunctions] | None:

@@ -209,6 +209,27 @@ class Profiling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """A search counts instructions to locate a change of a metric, which takes about this many seconds without builds.
+
+    `instructions` and `requested` are the changes between the ends, as logarithms of ratios.
+    """
+
+    metric: str
+    instructions: float
+    requested: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildCounted:
+    """The instructions of a build were counted; `change` is relative to the oldest, as the logarithm of a ratio."""
+
+    revision: Revision
+    change: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WentFurtherBack:
     """A search found no change since a revision, so a range further back is searched. `unclear`: it is not certain."""
 
@@ -247,6 +268,8 @@ Event = (
     | GivenUp
     | Progress
     | Profiling
+    | Counting
+    | BuildCounted
     | Stepped
 )
 

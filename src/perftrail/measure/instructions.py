@@ -48,6 +48,15 @@ class InstructionCounter:
         self._directory = directory
         self._method: Method | None = None
 
+    @property
+    def method(self) -> Method:
+        """How this machine counts; raises `NoAnswer` if no counter works on it."""
+        if self._method is None:
+            self._method = "perf_event" if self._has_hardware_counters() else "valgrind"
+        if self._method == "valgrind":
+            _valgrind(self._directory)
+        return self._method
+
     def count(self, command: Command) -> Counted:
         """Start a command once and return its count; raises `NoAnswer` if no counter works on this machine.
 
@@ -55,9 +64,7 @@ class InstructionCounter:
         A killed process has no count.
         """
         command = replace(command, environment={**DETERMINISTIC, **command.environment}, aslr=False)
-        if self._method is None:
-            self._method = "perf_event" if self._has_hardware_counters() else "valgrind"
-        if self._method == "perf_event":
+        if self.method == "perf_event":
             ran = self._starter.run(replace(_fill_pages(command), counters=True))
             return Counted(ran=ran, instructions=ran.counters.get(_HARDWARE), method="perf_event")
         counts = emptied(self._directory)

@@ -22,7 +22,7 @@ from perftrail.formats.printed import has_items, read_metrics
 from perftrail.measure.build_paths import BuildPaths, LinkedBuild
 from perftrail.measure.events import now
 from perftrail.measure.fixtures import Fixtures, placed
-from perftrail.measure.instructions import DETERMINISTIC, InstructionCounter
+from perftrail.measure.instructions import DETERMINISTIC, InstructionCounter, Method
 from perftrail.measure.noise_policy import NoiseObserver
 from perftrail.measure.resident import ResidentProcesses
 from perftrail.measure.services import FixtureFailed
@@ -409,8 +409,38 @@ class Invoker:
         self._counts.mkdir(parents=True, exist_ok=True)
         return tempfile.TemporaryDirectory(prefix="profile-", dir=self._counts)
 
-    def observe(self, ready: Ready, name: str, change: Callable[[Command], Command]) -> UnrecordedRun:
-        """Start a changed command once, outside any measurement; only its log is kept, under this name."""
+    def counting_method(self) -> Method:
+        """Return how this machine counts instructions; raises `NoAnswer` if no counter works on it."""
+        return self._instructions.method
+
+    def count_instructions(
+        self, ready: Ready, name: str, change: Callable[[Command], Command]
+    ) -> UnrecordedRun:
+        """Start a changed command once outside any measurement, to count `instructions`."""
+        found: list[float | None] = []
+
+        def start(command: Command) -> Ran:
+            counted = self._instructions.count(command)
+            found.append(counted.instructions)
+            return counted.ran
+
+        observed = self.observe(ready, name, change, start)
+        if isinstance(observed.result, Failure):
+            return observed
+        values = {"instructions": found[0]} if found and found[0] is not None else {}
+        return replace(observed, result=values)
+
+    def observe(
+        self,
+        ready: Ready,
+        name: str,
+        change: Callable[[Command], Command],
+        start: Callable[[Command], Ran] | None = None,
+    ) -> UnrecordedRun:
+        """Start a changed command once, outside any measurement; only its log is kept, under this name.
+
+        `start` runs the command in another way than alone.
+        """
         log = self._logs / "observed" / ready.runnable.key / f"{name}.out"
         log.parent.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
@@ -420,7 +450,7 @@ class Invoker:
                 command = change(self._command(ready, log, INHERITED, fixture=fixture))
                 fixture.prepare(command)
                 with fixture.usage() as usage:
-                    ran = self.starter.run(command)
+                    ran = (start or self.starter.run)(command)
                 build = ready.prepared.built.directory
                 failure = _why_failed(ran, benchmark, log, command=command, build=build)
                 fixture.conclude(command)

@@ -27,7 +27,7 @@ from perftrail.model.suite import Suite
 
 
 Order = Literal["interleaved", "random", "sequential"]
-Prior = Literal["suspect", "profile", "notes", "measured"]
+Prior = Literal["suspect", "profile", "instructions", "notes", "measured"]
 """Evidence, known before the search measures, that a revision is the culprit."""
 
 
@@ -152,10 +152,11 @@ class FindPolicy:
         tuple[Prior, ...],
         Key(
             "Evidence for the prior: suspect (the revision touches those paths), profile (it touches a function "
-            "whose cost moved between both ends), notes (its message mentions speed or memory), measured (near a "
-            "change in earlier samples). Default: all."
+            "whose cost moved between both ends), instructions (its instructions differ from those of its parent), "
+            "notes (its message mentions speed or memory), measured (near a change in earlier samples). "
+            "Default: all."
         ),
-    ] = ("suspect", "profile", "notes", "measured")
+    ] = ("suspect", "profile", "instructions", "notes", "measured")
 
     @property
     def smallest_change(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -16,9 +17,11 @@ from rich.text import Text
 from perftrail.formats.printed import LAST_OF
 from perftrail.measure.events import (
     BenchmarkBuildFailed,
+    BuildCounted,
     BuilderMessage,
     BuildFinished,
     BuildStarted,
+    Counting,
     GivenUp,
     HistoryRead,
     Invoked,
@@ -36,7 +39,7 @@ from perftrail.measure.events import (
 )
 from perftrail.model.build import Failure
 from perftrail.model.measurement import NEW_METRIC, FailedInvocation
-from perftrail.model.wording import counted, duration, escaped, listed, number
+from perftrail.model.wording import change, counted, duration, escaped, listed, number
 from perftrail.present.failures import excerpt_line, failure_words, skipped_words
 from perftrail.present.outdated import outdated_words
 from perftrail.present.output_settings import settings
@@ -206,12 +209,8 @@ class Watcher:
                 self._outputs_read(event)
             case SuiteListed():
                 self._suite_listed(event)
-            case Profiling():
-                text = (
-                    f"profile of {event.benchmark} at both ends, about {duration(event.seconds)}: "
-                    "functions whose cost moved guide the search"
-                )
-                self._print_now(text, style="dim")
+            case Profiling() | Counting() | BuildCounted():
+                self._print_now(_words_before_search(event), style="dim")
             case Invoked() | GivenUp() | Progress() | Stepped():
                 self._while_measuring(event)
             case _:
@@ -486,3 +485,24 @@ def _console(file: TextIO, *, width: int | None = None) -> Console:
         force_terminal=settings.terminal,
         no_color=True if settings.color == "never" else None,
     )
+
+
+def _words_before_search(event: Profiling | Counting | BuildCounted) -> str:
+    """Return how a search finds its prior."""
+    match event:
+        case Profiling():
+            return (
+                f"profile of {event.benchmark} at both ends, about {duration(event.seconds)}: "
+                "functions whose cost moved guide the search"
+            )
+        case Counting():
+            requested, instructions = (
+                change(math.exp(each)) for each in (event.requested, event.instructions)
+            )
+            return (
+                f"from the oldest to the newest build: {event.metric} {requested}, instructions {instructions}; "
+                "perftrail searches by instructions, one count for each build "
+                f"(about {duration(event.seconds)} without builds), and certifies by {event.metric}"
+            )
+        case BuildCounted():
+            return f"instructions of {event.revision.short}, against the oldest build: {change(math.exp(event.change))}"

@@ -343,6 +343,11 @@ def _reservations(answers: Sequence[Mapping[str, Json]]) -> Iterable[str]:
     none = any(each["verdict"] == "none" for each in answers)
     yield from (f"{capitalised(words)}." for words in noisy_words(round(noisy), no_change=none))
     yield from dict.fromkeys(str(text) for each in answers for text in answer_items(each, "other_machines"))
+    yield from (
+        f"perftrail searched by instructions and certified by {escaped(str(each['certified_metric']))}."
+        for each in answers
+        if each.get("searched_metric") == "instructions" and each.get("certified_metric")
+    )
 
 
 def search_section(data: ReportData) -> Section | None:
