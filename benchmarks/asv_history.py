@@ -25,14 +25,14 @@ from benchmarks.machine import measured_on
 from benchmarks.markdown import table
 
 PACKAGE = """\
-from hashlib import pbkdf2_hmac
+from hashlib import md5
 
-STEPS = %(steps)r
+SIZES = %(sizes)r
 REVISION = %(revision)d
 
 
 def work(number):
-    pbkdf2_hmac("sha256", b"password", b"salt", STEPS[number])
+    md5(bytes(SIZES[number]))
 """
 
 PROJECT = """\
@@ -41,11 +41,11 @@ requires = ["setuptools"]
 build-backend = "setuptools.build_meta"
 
 [project]
-name = "deriving"
+name = "hashing"
 version = "1.0"
 
 [tool.setuptools]
-py-modules = ["deriving"]
+py-modules = ["hashing"]
 """
 
 BENCHMARK = """\
@@ -81,13 +81,18 @@ class Timed:
 @click.option("--commits", default=60, help="Number of revisions.")
 @click.option("--of", "every", default=1, help="asv measures one revision of this many.")
 @click.option("--effect", default=0.2, help="How much more one benchmark works since the culprit.")
-@click.option("--steps", default=10_000, help="Iterations of the key derivation that a benchmark measures.")
-def main(asv: str, benchmarks: int, commits: int, every: int, effect: float, steps: int) -> None:
+@click.option("--size", default=1_000_000, help="Bytes that a benchmark hashes.")
+@click.option(
+    "--quiet-threshold", default=0.1, help="CPU cores that other processes may use while a pair is measured."
+)
+def main(
+    asv: str, benchmarks: int, commits: int, every: int, effect: float, size: int, quiet_threshold: float
+) -> None:
     """Find one regression in a history with both tools, and print their answers and times."""
     with tempfile.TemporaryDirectory() as scratch:
-        history = _history(Path(scratch, "repository"), benchmarks, commits, effect, steps)
+        history = _history(Path(scratch, "repository"), benchmarks, commits, effect, size)
         with _timed() as searched:
-            answer = _found(history, Path(scratch, "study"))
+            answer = _found(history, Path(scratch, "study"), quiet_threshold)
         sys.stderr.write(f"perftrail: {searched.seconds:.0f} s, {answer}\n")
         with _timed() as measured:
             regressions = _measured(history, asv, every)
@@ -120,16 +125,16 @@ def _timed() -> Iterator[Timed]:
     timed.seconds = time.monotonic() - began
 
 
-def _history(path: Path, benchmarks: int, commits: int, effect: float, steps: int) -> History:
+def _history(path: Path, benchmarks: int, commits: int, effect: float, size: int) -> History:
     (path / "benchmarks").mkdir(parents=True)
     names = range(benchmarks)
-    suite = ["from deriving import work\n", *(BENCHMARK % {"number": number} for number in names)]
+    suite = ["from hashing import work\n", *(BENCHMARK % {"number": number} for number in names)]
     (path / "benchmarks" / "__init__.py").write_text("")
     (path / "benchmarks" / "bench_work.py").write_text("".join(suite))
     (path / "pyproject.toml").write_text(PROJECT)
     configuration = {
         "version": 1,
-        "project": "deriving",
+        "project": "hashing",
         "repo": ".",
         "branches": ["main"],
         "environment_type": "virtualenv",
@@ -141,8 +146,8 @@ def _history(path: Path, benchmarks: int, commits: int, effect: float, steps: in
     revisions = []
     slower, since = benchmarks // 3, commits * 3 // 5
     for revision in range(commits):
-        work = [round(steps * (1.0 + effect * (number == slower and revision >= since))) for number in names]
-        (path / "deriving.py").write_text(PACKAGE % {"steps": work, "revision": revision})
+        work = [round(size * (1.0 + effect * (number == slower and revision >= since))) for number in names]
+        (path / "hashing.py").write_text(PACKAGE % {"sizes": work, "revision": revision})
         # asv's analysis has a point for each date.
         date = f"{1_700_000_000 + revision * 86400} +0000"
         environment = {**os.environ, "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
@@ -158,14 +163,16 @@ def _history(path: Path, benchmarks: int, commits: int, effect: float, steps: in
     )
 
 
-def _found(history: History, study: Path) -> str:
+def _found(history: History, study: Path, quiet_threshold: float) -> str:
     """Return what perftrail says, after the two commands that a user of asv starts."""
     perftrail = [sys.executable, "-m", "perftrail"]
     configuration = str(history.path / "asv.conf.json")
     _output([*perftrail, "init", "--from", configuration, "-o", str(study)], history.path)
+    with (study / "perftrail.toml").open("a") as file:
+        file.write(f"\n[measure]\nquiet_threshold = {quiet_threshold}\n")
     first, last = history.revisions[0], history.revisions[-1]
-    command = [*perftrail, "find", ".*", str(study), "--range", f"{first}..{last}", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=history.path)
+    command = [*perftrail, "find", ".*", "--range", f"{first}..{last}", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=study)
     if done.returncode not in {0, 1}:
         raise click.ClickException(f"exit {done.returncode}: {done.stderr}")
     document = json.loads(done.stdout)
