@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument(
         "--results", type=Path, help="file of results: a change that it contains is not repeated"
     )
-    parser.add_argument("--invocations", type=int, default=3, help="invocations of each revision")
+    parser.add_argument("--invocations", type=int, default=5, help="invocations of each revision")
     arguments = parser.parse_args()
     stored = _stored(arguments.results)
     results = []
