@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -182,7 +183,10 @@ def main(
         ledger = directory / "trials.jsonl"
         lines = ledger.read_text().splitlines() if ledger.exists() else []
         done = [Trial(**json.loads(line)) for line in lines]
-        steps = {name: calibrate(LANGUAGES[name], directory, milliseconds) for name in wanted}
+        steps = {
+            name: calibrate(LANGUAGES[name], directory, milliseconds, counted=metric == "instructions")
+            for name in wanted
+        }
         for number in range(trials):
             for name in wanted:
                 for edit in (EDITS[number % 2], "comment"):
@@ -211,7 +215,7 @@ def kind_of(trial: Trial) -> tuple[str, bool]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A program's steps, and its whole time in steps: it also starts, which no edit changes."""
+    """A program's steps, and its whole cost in steps: it also starts, which no edit changes."""
 
     steps: int
     whole: float
@@ -221,21 +225,30 @@ class Work:
         return round(self.steps + effect * self.whole)
 
 
-def calibrate(language: Language, directory: Path, milliseconds: float) -> Work:
-    """Return the steps that take this long, beyond the start of the program."""
+def calibrate(language: Language, directory: Path, milliseconds: float, *, counted: bool = False) -> Work:
+    """Return the steps that take this long beyond the start of the program, and its whole time or instructions."""
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
-        one, two = (_seconds(language, Path(scratch), CALIBRATION_STEPS * times) for times in (1, 2))
-    per_step = max((two - one) / CALIBRATION_STEPS, 1e-10)
-    start = max(one - per_step * CALIBRATION_STEPS, 0.0)
-    steps = max(1, round(milliseconds / 1000.0 / per_step))
+        place = Path(scratch)
+        one, two = (_seconds(language, place, CALIBRATION_STEPS * times) for times in (1, 2))
+        per_step = max((two - one) / CALIBRATION_STEPS, 1e-10)
+        start = max(one - per_step * CALIBRATION_STEPS, 0.0)
+        steps = max(1, round(milliseconds / 1000.0 / per_step))
+        if counted:
+            few, many = (_instructions(language, place, steps * times) for times in (1, 2))
+            return Work(steps=steps, whole=steps * few / (many - few))
     return Work(steps=steps, whole=steps + start / per_step)
 
 
-def _seconds(language: Language, directory: Path, steps: int) -> float:
+def _command(language: Language, directory: Path, steps: int) -> list[str]:
+    """Build a program and return its command."""
     (directory / language.file).write_text(language.text(steps, "calibration"))
     for line in json.loads(f"[{language.steps}]"):
         subprocess.run(line, shell=True, cwd=directory, check=True)
-    command = language.command.replace("{build}", str(directory)).split()
+    return language.command.replace("{build}", str(directory)).split()
+
+
+def _seconds(language: Language, directory: Path, steps: int) -> float:
+    command = _command(language, directory, steps)
     seconds = []
     for _ in range(5):
         before = os.times()
@@ -245,6 +258,15 @@ def _seconds(language: Language, directory: Path, steps: int) -> float:
             after.children_user + after.children_system - before.children_user - before.children_system
         )
     return min(seconds)
+
+
+def _instructions(language: Language, directory: Path, steps: int) -> int:
+    valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    command = [*valgrind, *_command(language, directory, steps)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
+    assert found is not None, done.stderr
+    return int(found[1].replace(",", ""))
 
 
 def _trial(name: str, edit: str, directory: Path, *, steps: Work, effect: float, metric: str) -> Trial:
