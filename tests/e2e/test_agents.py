@@ -19,7 +19,11 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from perftrail.cli.agent_server import NOTICE
+from perftrail.opening import DATABASE
+from perftrail.store import open_store
+from perftrail.verbs.explain.functions import explanation_record
 from tests.formats.fixtures import DATA
+from tests.present.test_stored_explanations import point
 from tests.sources.repositories import Repository
 from tests.starting import start
 
@@ -68,6 +72,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "study").mkdir()
     (root / "study" / "perftrail.toml").write_text(STUDY)
     assert start("find", root / "study").returncode == 0
+    culprit, before = (repository.git("rev-parse", name).strip() for name in ("HEAD~2", "HEAD~3"))
+    with open_store(str(root / "study" / ".perftrail" / DATABASE), access="write") as store:
+        store.add_explanation(explanation_record(culprit, before, [point(1800.0, size=1)]))
     compared = start("compare", "HEAD~5", "HEAD", root / "study", "--max-pairs", "9")
     assert compared.returncode == 0, compared.stderr
     return root
@@ -148,6 +155,10 @@ def test_each_reading_tool_returns_what_its_command_prints(measured: Path) -> No
         answer = await call(client, "answer", study="study")
         assert answer["answer"] == printed(measured, "show", "--search")["answer"]
         assert answer["answer"]["verdict"] == "found"
+        [explained] = answer["explanations"]
+        assert answer["answer"]["changes"][0]["revisions"] == [explained["revision"]]
+        [function, *_] = explained["points"][0]["functions"]["functions"]
+        assert function["function"]["name"] == "insert"
         assert await call(client, "comparisons", study="study") == printed(measured, "show", "--comparisons")
         assert await call(client, "failures", study="study") == printed(measured, "show", "--failures")
         only = f"revision={shown[-1]['revision']}"

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from perftrail.model.json_data import Json
 from perftrail.model.profile import Calls, Function, Profile
+from perftrail.model.store_records import SearchRecord
 from perftrail.present.why import explanation_lines
 from perftrail.stats.profile_comparison import compare_profiles
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.explain.functions import StoredPointJson, explanation_record, functions_json
+from perftrail.verbs.explained_search import explanations_of
 
 MAIN, INSERT = Function("main", "main.c", 3), Function("insert", "tree.c", 20)
 
 
-def point(insert: float, *, size: int) -> StoredPointJson:
+def point(insert: float, *, size: int, benchmark: str = "work") -> StoredPointJson:
     def profile(cost: float) -> Profile:
         calls = {(MAIN, INSERT): Calls(5.0, (cost,))}
         return Profile(events=("Ir",), own={MAIN: (100.0,), INSERT: (cost,)}, calls=calls)
 
     comparison = compare_profiles([profile(900.0)], [profile(insert)])
     functions = functions_json(comparison, method="callgrind", pairs=1, shown_file=str)
-    return {"benchmark": "work", "variant": "plain", "point": {"size": size}, "functions": functions}
+    return {"benchmark": benchmark, "variant": "plain", "point": {"size": size}, "functions": functions}
 
 
 def test_a_stored_explanation_has_the_functions_of_the_largest_change_first() -> None:
@@ -31,6 +34,26 @@ def test_a_stored_explanation_has_the_functions_of_the_largest_change_first() ->
         "work size=2: +90 % in insert (tree.c:20): 2.0× the instructions",
         "work size=1: +5.0 % in insert (tree.c:20): 1.1× the instructions",
     ]
+
+
+def test_the_lines_of_one_benchmark_are_selected() -> None:
+    record = explanation_record("b", "a", [point(950.0, size=1), point(1800.0, size=1, benchmark="it")])
+    assert [line.partition(":")[0] for line in explanation_lines(record, benchmark="work")] == ["work size=1"]
+    assert explanation_lines(record, benchmark="work", variant="other") == []
+
+
+def test_the_explanations_of_a_search_are_those_of_its_culprits_also_inside_merges() -> None:
+    inside: Json = {"revisions": ["b"], "inside": {"revisions": ["c"], "inside": None}}
+    answer: dict[str, Json] = {"changes": [{"revisions": ["m"], "inside": inside}]}
+    search = SearchRecord(key="s", machine="m", question={}, started="", answer=answer)
+    points = [point(1800.0, size=1)]
+    stored = [explanation_record(revision, "a", points) for revision in ("x", "b", "c")]
+    found = explanations_of([*stored, replace(stored[1], result={})], search)
+    assert [each["revision"] for each in found] == ["c", "b"]
+    assert found[0]["points"][0]["functions"]["functions"] == points[0]["functions"]["functions"]
+    several = replace(search, answer={"metrics": [answer, {"changes": []}]})
+    assert explanations_of(stored, several) == found
+    assert explanations_of(stored, replace(search, answer=None)) == []
 
 
 def test_a_new_explanation_of_the_same_points_replaces_the_old_one() -> None:

@@ -12,13 +12,17 @@ from benchmarks.report.filling import Size, fill
 from perftrail import studyfile
 from perftrail.model.build import BuildRecord, Failure
 from perftrail.model.measurement import FailedInvocation, InvocationKey, Machine, Measurement
+from perftrail.model.profile import Function, Profile
 from perftrail.model.store_records import SearchRecord, StepRecord
 from perftrail.opening import DATABASE, open_view, results_directory
 from perftrail.process.machine import read_machine
+from perftrail.stats.profile_comparison import compare_profiles
 from perftrail.store import open_store
+from perftrail.verbs.explain.functions import explanation_record, functions_json
 
 if TYPE_CHECKING:
     from perftrail.model.json_data import Json
+    from perftrail.model.store_records import ExplanationRecord
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.store.sql import SqlStore
@@ -169,10 +173,28 @@ def _search(store: SqlStore, key: SearchRecord, revisions: tuple[Revision, ...])
     for step in _steps(revisions):
         store.add_step(key.key, key.machine, step)
     store.close_search(key.key, key.machine, _answer(revisions))
+    store.add_explanation(_explanation(revisions[37], revisions[36]))
     later = replace(key, key="6" * 64, question={**_question(revisions), "metric": SCRIPT})
     store.open_search(later)
     for step in _steps(revisions)[:4]:
         store.add_step(later.key, key.machine, step)
+
+
+def _explanation(revision: Revision, against: Revision) -> ExplanationRecord:
+    """Return the functions that changed the cost of the culprit."""
+    names = [Function(f"{SCRIPT} {number}", f"{SCRIPT}.c", 7) for number in range(5)]
+    before, after = (
+        Profile(events=("Ir",), own={each: (100.0 + extra * at,) for at, each in enumerate(names)})
+        for extra in (1.0, 90.0)
+    )
+    functions = functions_json(
+        compare_profiles([before], [after]), method="callgrind", pairs=1, shown_file=str
+    )
+    return explanation_record(
+        revision.id,
+        against.id,
+        [{"benchmark": "bench-00", "variant": "plain", "point": {}, "functions": functions}],
+    )
 
 
 def _commit(repository: Path) -> None:

@@ -188,6 +188,20 @@ def test_regressions_come_newest_first_and_people_say_what_becomes_of_them(clien
     assert keys[0] not in client.page("/s/alpha/regressions?status=new").text
 
 
+def test_a_regression_names_the_three_functions_that_explain_it(client: Client, hostile: Hostile) -> None:
+    known = client.page("/api/studies/alpha/regressions").json()
+    explained = [each for each in known if each["why"]]
+    assert {each["revisions"][0] for each in explained} == {hostile.revisions[37].id}
+    assert {each["benchmark"] for each in explained} == {"bench-00"}
+    for each in explained:
+        assert len(each["why"]) == 3
+        assert "% in" in each["why"][0]
+    page = client.page("/s/alpha/regressions").text
+    found = re.findall(r'<ul class="why">(.*?)</ul>', page, re.DOTALL)
+    assert [html.unescape(line) for line in re.findall("<li>(.*?)</li>", found[0])] == explained[0]["why"]
+    assert "&lt;script&gt;" in found[0]
+
+
 @pytest.mark.parametrize("path", ["/nothing", "/s/none", "/s/alpha/revisions/none", "/s/alpha/samples/none"])
 def test_a_missing_page_has_a_page_that_reports_it(client: Client, path: str) -> None:
     client.page("/s/alpha")

@@ -34,6 +34,7 @@ from perftrail.model.json_data import Schema, Schemas
 from perftrail.model.metrics import Better
 from perftrail.model.wording import escaped, quoted
 from perftrail.opening import current_writer, results_directory
+from perftrail.verbs.explain.functions import ExplanationJson
 from perftrail.web.studies import find_studies
 
 if TYPE_CHECKING:
@@ -102,6 +103,9 @@ class StoredAnswerJson(TypedDict):
     question: Mapping[str, object]
     started: str
     answer: Annotated[Mapping[str, object] | None, "what `find --json` printed; null: it has not ended"]
+    explanations: Annotated[
+        list[ExplanationJson], "stored explanations of its culprits, with the functions that changed most"
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,8 +188,8 @@ def tools(*, measuring: bool) -> Mapping[str, AgentTool]:
             reads=lambda output: [json.loads(line) for line in output.splitlines() if line],
         ),
         "answer": AgentTool(
-            doc="Return the stored answer of the last search: the culprit or its candidates, the effect, and the "
-            "confidence. Builds and measures nothing.",
+            doc="Return the stored answer of the last search: the culprit or its candidates, the effect, the "
+            "confidence, and the functions that `explain` found responsible. Builds and measures nothing.",
             kind=StoredAnswerJson,
             words=lambda given: [
                 "show",
@@ -288,6 +292,7 @@ def _stored_answer(output: str) -> StoredAnswerJson:
         "question": search["question"],
         "started": search["started"],
         "answer": search["answer"],
+        "explanations": shown["explanations"],
     }
 
 

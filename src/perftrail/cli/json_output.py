@@ -71,7 +71,7 @@ def json_types() -> Mapping[str, object]:
     from perftrail.present.trial_files import TrialJson
     from perftrail.results.claims import JudgementJson
     from perftrail.results.gate import GateJson
-    from perftrail.results.show import SearchStepsJson, ShownRowJson
+    from perftrail.results.show import ShownRowJson
     from perftrail.store.backup import BackupContentJson, BackupJson
     from perftrail.store.copying import CopyJson
     from perftrail.store.upkeep import CompactedJson, ForgettingJson, StatisticsJson
@@ -82,6 +82,7 @@ def json_types() -> Mapping[str, object]:
     from perftrail.verbs.check import AttemptReportJson, StudyPlanJson
     from perftrail.verbs.doctor import DoctorReportJson
     from perftrail.verbs.explain.explain import ExplainReportJson
+    from perftrail.verbs.explained_search import ExplainedSearchJson
     from perftrail.verbs.import_ import ImportedJson
     from perftrail.verbs.init.start import FirstStudyJson
     from perftrail.verbs.run import RunReportJson
@@ -108,7 +109,7 @@ def json_types() -> Mapping[str, object]:
         list[JudgementJson],
         list[GateJson],
         MissingJson,
-        SearchStepsJson,
+        ExplainedSearchJson,
         BackupContentJson,
         CompactedJson,
         CopyJson,

@@ -197,13 +197,20 @@ MOST_IN_SUMMARY = 3
 """Functions of one point in a summary."""
 
 
-def explanation_lines(record: ExplanationRecord, *, most: int = MOST_IN_SUMMARY) -> list[str]:
+def explanation_lines(
+    record: ExplanationRecord, *, most: int = MOST_IN_SUMMARY, benchmark: str = "", variant: str = ""
+) -> list[str]:
     """Return the functions and cost shifts of a stored explanation, the point with the largest change first.
 
-    An explanation that another version of perftrail stored in another form has no lines.
+    `benchmark` and `variant` select points, if they are not empty. An explanation that another version of perftrail
+    stored in another form has no lines.
     """
     try:
-        points = cast("list[StoredPointJson]", record.result["points"])
+        points = [
+            each
+            for each in cast("list[StoredPointJson]", record.result["points"])
+            if benchmark in ("", each["benchmark"]) and variant in ("", each["variant"])
+        ]
         points.sort(key=lambda each: -abs(each["functions"]["total"]["value"]))
         return [line for point in points[:most] for line in _point_lines(point, most)]
     except (KeyError, TypeError, AttributeError):

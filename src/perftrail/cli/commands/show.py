@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from perftrail.cli.options import SourceOptions
     from perftrail.measure.session import View
-    from perftrail.results.show import SearchStepJson, SearchStepsJson
+    from perftrail.results.show import SearchStepJson
+    from perftrail.verbs.explained_search import ExplainedSearchJson
 
 LATEST = "latest"
 """The value of ``--search`` without a number."""
@@ -206,6 +207,7 @@ def _requested_search(search: str | None, study: str | None) -> tuple[str | None
 def _show_search(view: View, requested: str, *, as_json: bool) -> None:
     from perftrail.present.tables import print_search, print_searches
     from perftrail.results.show import searches, steps
+    from perftrail.verbs.explained_search import explanations_of
 
     known = searches(view)
     if not known:
@@ -227,7 +229,7 @@ def _show_search(view: View, requested: str, *, as_json: bool) -> None:
             }
             for s in search_steps
         ]
-        data: SearchStepsJson = {
+        data: ExplainedSearchJson = {
             "number": number,
             "searches": [
                 {"question": each.question, "started": each.started, "answer": each.answer} for each in known
@@ -235,6 +237,7 @@ def _show_search(view: View, requested: str, *, as_json: bool) -> None:
             "question": record.question,
             "steps": step_data,
             "answer": record.answer,
+            "explanations": explanations_of(view.store.explanations(), record),
         }
         print_json("show --search", data)
     else:

@@ -13,6 +13,7 @@ from perftrail.present.answer_sentence import levels_of, stored_answers
 from perftrail.present.report.answer import culprit_certainty
 from perftrail.present.report.words import certainty_words, revision_mark, row_metric
 from perftrail.present.shared_sentences import effect_words, levels_words
+from perftrail.present.why import MOST_IN_SUMMARY, explanation_lines
 from perftrail.results.changes import answers_of
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ class RegressionJson(TypedDict):
     certainty: str
     found_by: FoundBy
     better_since: Annotated[str | None, "the revision at which the metric improved again"]
+    why: Annotated[
+        list[str], "the functions that explain it, by a stored explanation of the culprit; at most three"
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +58,7 @@ class Regression:
 
     `key` is the same as long as metric, variant and culprit are. `revisions` are the candidates, the oldest first.
     `found_by` is a search, or the samples along the history. `better_since` is the revision at which the metric
-    improved again, or empty. `size` is the ratio after/before.
+    improved again, or empty. `why` are sentences on the functions that explain it. `size` is the ratio after/before.
     """
 
     key: str
@@ -72,6 +76,7 @@ class Regression:
     found_by: FoundBy
     better_since: str = ""
     other_points: int = 0
+    why: tuple[str, ...] = ()
 
     def as_json(self) -> RegressionJson:
         """Return the JSON of the API."""
@@ -89,6 +94,7 @@ class Regression:
             "certainty": self.certainty,
             "found_by": self.found_by,
             "better_since": self.better_since or None,
+            "why": list(self.why),
         }
 
 
@@ -98,11 +104,26 @@ def regressions(data: ReportData) -> tuple[Regression, ...]:
     for each in (*_found_by_searches(data), *_along_history(data)):
         earlier = by_key.get(each.key)
         by_key[each.key] = (
-            each if earlier is None else replace(earlier, other_points=earlier.other_points + 1)
+            replace(each, why=_why(data, each))
+            if earlier is None
+            else replace(earlier, other_points=earlier.other_points + 1)
         )
     return tuple(
         sorted(by_key.values(), key=lambda each: (-each.position, each.qualified_metric, each.variant))
     )
+
+
+def _why(data: ReportData, regression: Regression) -> tuple[str, ...]:
+    """Return the functions of the latest stored explanation of a regression's only candidate."""
+    if len(regression.revisions) > 1:
+        return ()
+    (culprit,) = regression.revisions
+    for record in data.explanations:
+        if record.revision == culprit.id:
+            lines = explanation_lines(record, benchmark=regression.benchmark, variant=regression.variant)
+            if lines:
+                return tuple(lines[:MOST_IN_SUMMARY])
+    return ()
 
 
 def status_of(notes: Sequence[RegressionNote], key: str) -> Status:

@@ -116,6 +116,43 @@ class StoredPointJson(TypedDict):
     functions: FunctionsJson
 
 
+class ExplanationJson(TypedDict):
+    """The stored explanation of a revision."""
+
+    revision: str
+    against: Annotated[str, "the revision that it was compared with"]
+    finished: str
+    points: list[StoredPointJson]
+
+
+def stored_explanation(record: ExplanationRecord, *, most: int) -> ExplanationJson | None:
+    """Return an explanation with at most this number of functions of each point, those that contributed most first.
+
+    `None` for an explanation that another version of perftrail stored in another form.
+    """
+    try:
+        points = cast("list[StoredPointJson]", record.result["points"])
+        return {
+            "revision": record.revision,
+            "against": record.against,
+            "finished": record.finished,
+            "points": [
+                {
+                    "benchmark": each["benchmark"],
+                    "variant": each["variant"],
+                    "point": each["point"],
+                    "functions": {
+                        **each["functions"],
+                        "functions": each["functions"]["functions"][:most],
+                    },
+                }
+                for each in points
+            ],
+        }
+    except (KeyError, TypeError, AttributeError):
+        return None
+
+
 MOST_STORED = 50
 """Largest number of functions of one point in the store."""
 
