@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.browsing import chromium, open_page
 from tests.e2e.releases import STUDY, Releases, files, table, write_study
 from tests.sources.repositories import Repository
 from tests.starting import start
@@ -86,6 +87,23 @@ def test_instructions_of_the_locking_functions_are_reported(
     assert total["after"] - total["before"] >= 20_000 * 10
     [point] = answer["points"]
     assert any("mutex_lock" in each["name"] and each["differs"] for each in point["metrics"])
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+def test_the_report_links_the_flame_graph_of_the_difference(
+    explained: tuple[Path, dict[str, Any]], locked: Releases, tmp_path: Path
+) -> None:
+    study, _ = explained
+    written = perftrail("report", str(study), "-o", str(tmp_path), "--json").stdout
+    [graph] = [Path(each["file"]) for each in json.loads(written)["files"] if "flame" in each["file"]]
+    page = (tmp_path / "index.html").as_uri()
+    with chromium() as browser, open_page(browser, tmp_path.as_uri(), offline=True) as opened:
+        opened.goto(page)
+        link = opened.locator("#why a")
+        assert link.inner_text().startswith(f"Flame graph of the difference: {locked.fix[:10]}")
+        link.click()
+        assert opened.url == graph.as_uri()
+        assert opened.locator("#frames g[data-node]", has_text="main").count() >= 1
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")

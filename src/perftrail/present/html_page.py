@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from perftrail.file_tree import user_cache
 from perftrail.model.wording import counted, escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from perftrail.charts.frame import Chart, HistoryPoint
     from perftrail.model.json_data import Json
@@ -65,10 +66,19 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedFile:
+    """A file that a written page links and has beside it, because it may be large: `name` is that of the copy."""
+
+    name: str
+    title: str
+    source: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A part of a report. `detail` has all points of a chart that shows only some.
 
-    `answers`: its chart answers the study's question.
+    `answers`: its chart answers the study's question. `files` are linked only by a page in a directory.
     """
 
     name: str
@@ -78,6 +88,7 @@ class Section:
     tables: tuple[Table, ...] = ()
     listings: tuple[Listing, ...] = ()
     detail: tuple[HistoryPoint, ...] = ()
+    files: tuple[LinkedFile, ...] = ()
     answers: bool = False
 
 
@@ -474,8 +485,11 @@ LARGEST_STILL = 100_000
 """Largest still image inside the page, in bytes; larger ones are only separate files."""
 
 
-def to_html(page: Page, stills: Mapping[str, str]) -> str:
-    """Return the page; `stills` are its charts as SVG by name, for print and for readers without scripts."""
+def to_html(page: Page, stills: Mapping[str, str], *, linked: Collection[str] = ()) -> str:
+    """Return the page; `stills` are its charts as SVG by name, for print and for readers without scripts.
+
+    `linked` are the names of the files beside it.
+    """
     from jinja2 import Environment, StrictUndefined
 
     scripts = [Markup(bundle()), Markup(template_text("page.js"))]  # noqa: S704 - our own scripts, nothing from a study
@@ -487,6 +501,7 @@ def to_html(page: Page, stills: Mapping[str, str]) -> str:
     columns = Columns()
     return template.render(
         page=page,
+        linked=linked,
         at_once=AT_ONCE,
         style=Markup(template_text("page.css")),  # noqa: S704 - as above
         scripts=scripts,
@@ -552,10 +567,14 @@ def write_page(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ..
         (root / IMAGES).mkdir(parents=True, exist_ok=True)
         drawn = drawings.drawn(page.charts)
         stills = {name: each.svg for name, each in drawn.items()}
-        (root / PAGE).write_text(to_html(page, stills), encoding="utf-8")
+        copied = [file for section in page.every_section for file in section.files]
+        for file in copied:
+            shutil.copyfile(file.source, root / file.name)
+        linked = {file.name for file in copied}
+        (root / PAGE).write_text(to_html(page, stills, linked=linked), encoding="utf-8")
         for chart in page.charts:
             write_images(chart, drawn[chart.name], root / IMAGES)
     except OSError as error:
         raise unwritable(directory, error) from error
     images = (root / IMAGES / f"{chart.name}.{kind}" for chart in page.charts for kind in ("svg", "png"))
-    return (root / PAGE, *images)
+    return (root / PAGE, *images, *(root / file.name for file in copied))

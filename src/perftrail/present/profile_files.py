@@ -12,6 +12,7 @@ from perftrail.model.profile import averaged
 from perftrail.model.wording import quoted
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.flame_graph import flame_graph
+from perftrail.present.why import stored_flame_graph
 from perftrail.stats.call_tree import call_tree
 
 if TYPE_CHECKING:
@@ -53,6 +54,22 @@ def write_profile_files(
         unit = "nanoseconds" if seconds else "samples" if profiles.method == "perf" else "cycles"
         _write(pprof, write_pprof(tree, unit=unit, scale=NANOSECONDS if seconds else 1.0), written)
     return written
+
+
+def store_flame_graph(explained: ExplainReport, results: Path) -> None:
+    """Write the flame graph of an explanation beside the store, for reports; nothing without functions.
+
+    Another explanation of the same points replaces it. Raises `UsageError` if it cannot be written.
+    """
+    record = explained.record()
+    if record is None:
+        return
+    file = stored_flame_graph(results, record.key)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {quoted(str(file))}: {error.strerror}") from error
+    write_profile_files(explained, flame=str(file))
 
 
 def _most_changed(explained: ExplainReport) -> tuple[CellReport, ComparedFunctions] | None:

@@ -11,6 +11,7 @@ from perftrail.model.wording import escaped, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from perftrail.model.store_records import ExplanationRecord
     from perftrail.verbs.explain.functions import (
@@ -191,6 +192,11 @@ def _callee_words(callee: CalleeJson) -> str:
     if not after:
         return f"no more calls of {name}"
     return f"{_times(after / before)} the calls of {name}"
+
+
+def stored_flame_graph(results: Path, key: str) -> Path:
+    """Return where the flame graph of a stored explanation is, if there is one."""
+    return results / "flame-graphs" / f"{key}.html"
 
 
 MOST_IN_SUMMARY = 3

@@ -17,7 +17,7 @@ from perftrail.model.source import stored_pins
 from perftrail.model.target import TargetError, Working, resolve_goal
 from perftrail.model.wording import LONGEST_ESCAPED, counted, escaped
 from perftrail.present.answer_sentence import revision_name
-from perftrail.present.html_page import Fact, Listing, Page, Section, Table, log_end, study_text
+from perftrail.present.html_page import Fact, LinkedFile, Listing, Page, Section, Table, log_end, study_text
 from perftrail.present.outdated import sample_notes
 from perftrail.present.report.answer import claims_section, search_section, verdict
 from perftrail.present.report.comparisons import compare_subjects, compared_sections, comparison_section
@@ -25,7 +25,7 @@ from perftrail.present.report.curves import all_benchmarks_section, curve_sectio
 from perftrail.present.report.data import read_report_data
 from perftrail.present.report.history import history_sections
 from perftrail.present.shared_sentences import sentence, shell_words
-from perftrail.present.why import explanation_lines
+from perftrail.present.why import explanation_lines, stored_flame_graph
 from perftrail.results.measured import gc_disabled
 from perftrail.studyfile.reading import FILE_NAME
 
@@ -65,6 +65,17 @@ def why_sections(data: ReportData) -> tuple[Section, ...]:
         for line in explanation_lines(record)
     ]
     shown = list(dict.fromkeys(name for name, _ in rows))[:MOST_EXPLAINED]
+    files = tuple(
+        LinkedFile(
+            name=f"flame-{record.key[:12]}.html",
+            title=f"Flame graph of the difference: {name}",
+            source=source,
+        )
+        for record in data.explanations
+        if (revision := data.by_id.get(record.revision)) is not None
+        and (name := revision_name(revision)) in shown
+        and (source := stored_flame_graph(data.results, record.key)).is_file()
+    )
     if not shown:
         return ()
     table = Table(
@@ -74,7 +85,7 @@ def why_sections(data: ReportData) -> tuple[Section, ...]:
         whole=True,
     )
     text = "The functions that changed the cost between a revision and the one before it, by `perftrail explain`."
-    return (Section(name="why", title="Why", paragraphs=(text,), tables=(table,)),)
+    return (Section(name="why", title="Why", paragraphs=(text,), tables=(table,), files=files),)
 
 
 def about_sections(data: ReportData) -> tuple[Section, ...]:
