@@ -6,6 +6,7 @@ files, and ends like any Python program. Run by `tests.starting`.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -13,12 +14,14 @@ import os
 import pkgutil
 import random
 import runpy
+import selectors
 import signal
 import socket
 import sys
 import tempfile
+import threading
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import perftrail
 from perftrail.cli.main import keep_to_one_thread
@@ -50,19 +53,44 @@ def main() -> None:
     check_printed_json()
     gc.freeze()  # the garbage collector would write to, and so copy, the pages of imported modules
     requests = socket.socket(fileno=int(sys.argv[1]))
+    selector = selectors.DefaultSelector()
+    selector.register(requests, selectors.EVENT_READ)
     while True:
-        message, descriptors, _, _ = socket.recv_fds(requests, LONGEST_REQUEST, 4)
-        if not message:
-            return
-        waiter = os.fork()
-        if waiter:
-            for descriptor in descriptors:
-                os.close(descriptor)
-            os.waitpid(waiter, 0)
-        else:
-            requests.close()
-            _start(json.loads(message), *descriptors)
-            return
+        for ready, _ in selector.select():
+            if ready.fileobj is not requests:
+                _report_end(selector, ready)
+                continue
+            message, descriptors, _, _ = socket.recv_fds(requests, LONGEST_REQUEST, 4)
+            if not message:
+                return
+            *standard, report = descriptors
+            started = os.fork()
+            if not started:
+                for each in selector.get_map().values():
+                    os.close(each.fd)
+                    if each.data:
+                        os.close(each.data.report)
+                os.close(report)
+                _become(json.loads(message), standard)
+            for number in standard:
+                os.close(number)
+            os.write(report, f"{started}\n".encode())
+            selector.register(os.pidfd_open(started), selectors.EVENT_READ, _Started(started, report))
+
+
+class _Started(NamedTuple):
+    """A command that runs, and where its exit code is reported."""
+
+    pid: int
+    report: int
+
+
+def _report_end(selector: selectors.BaseSelector, ended: selectors.SelectorKey) -> None:
+    _, status = os.waitpid(ended.data.pid, 0)
+    os.write(ended.data.report, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    os.close(ended.data.report)
+    selector.unregister(ended.fileobj)
+    os.close(ended.fd)
 
 
 def _import_all(package: ModuleType) -> None:
@@ -73,17 +101,9 @@ def _import_all(package: ModuleType) -> None:
                 _import_all(module)
 
 
-def _start(request: dict[str, Any], stdin: int, stdout: int, stderr: int, report: int) -> None:
-    """Fork twice: one child becomes perftrail, the other waits for it and reports its exit code."""
-    if os.fork():
-        os._exit(0)
-    if started := os.fork():
-        os.write(report, f"{started}\n".encode())
-        _, status = os.waitpid(started, 0)
-        os.write(report, f"{os.waitstatus_to_exitcode(status)}\n".encode())
-        os._exit(0)
-    os.close(report)
-    for number, descriptor in enumerate((stdin, stdout, stderr)):
+def _become(request: dict[str, Any], standard: list[int]) -> NoReturn:
+    """Run the command line in this process to its end."""
+    for number, descriptor in enumerate(standard):
         os.dup2(descriptor, number)
         os.close(descriptor)
     os.chdir(request["directory"])
@@ -93,7 +113,22 @@ def _start(request: dict[str, Any], stdin: int, stdout: int, stderr: int, report
     random.seed()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["perftrail", *request["arguments"]]
-    runpy.run_module("perftrail", run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module("perftrail", run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if isinstance(ended.code, int):
+            _end(ended.code)
+        raise
+    sys.exit()
+
+
+def _end(code: int) -> NoReturn:
+    """End like any Python program, but do not free modules: that would copy all their pages, in a tenth of a second."""
+    threading._shutdown()  # type: ignore[attr-defined]  # the typeshed lacks what the interpreter calls
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
 
 
 if __name__ == "__main__":
