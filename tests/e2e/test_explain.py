@@ -94,6 +94,7 @@ def test_the_report_links_the_flame_graph_of_the_difference(
     explained: tuple[Path, dict[str, Any]], locked: Releases, tmp_path: Path
 ) -> None:
     study, _ = explained
+    perftrail("run", str(study), "--only", "threads=8", "--only", f"revision={locked.fix}")
     written = perftrail("report", str(study), "-o", str(tmp_path), "--json").stdout
     [graph] = [Path(each["file"]) for each in json.loads(written)["files"] if "flame" in each["file"]]
     page = (tmp_path / "index.html").as_uri()
