@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser, Page
 
+from benchmarks.flame_graph import random_tree
 from perftrail.model.profile import Calls, Function, Profile
 from perftrail.present.flame_graph import Kind, flame_graph
 from perftrail.stats.call_tree import CallTree, call_tree
@@ -35,26 +35,6 @@ def profile(insert: float, hashing: Function) -> Profile:
 
 def small_tree() -> CallTree:
     return call_tree(profile(100.0, GONE), profile(700.0, NEW))
-
-
-def large_tree(nodes: int) -> CallTree:
-    """A tree of random paths, where every caller costs as much as its callees."""
-    rng = random.Random(7)
-    parents, functions = [-1], [0]
-    for node in range(1, nodes):
-        parents.append(rng.randrange(max(0, node // 8 - 3), max(1, node // 4)))
-        functions.append(rng.randrange(1, 500))
-    costs = [[rng.random(), rng.random()] for _ in range(nodes)]
-    for node in range(nodes - 1, 0, -1):
-        for side in (0, 1):
-            costs[parents[node]][side] += costs[node][side]
-    return CallTree(
-        names=tuple(Function(f"function_{number}", "a.c", number) for number in range(500)),
-        parents=tuple(parents),
-        functions=tuple(functions),
-        before=tuple(each[0] for each in costs),
-        after=tuple(each[1] for each in costs),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +112,7 @@ def test_a_phone_shows_the_whole_width(browser: Browser, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_a_tree_of_100000_nodes_draws_few_frames(browser: Browser, tmp_path: Path) -> None:
-    url = saved(tmp_path, large_tree(100_000), "svg")
+    url = saved(tmp_path, random_tree(100_000), "svg")
     with open_page(browser, url, offline=True) as page:
         page.goto(url)
         assert 100 < int(page.locator("#flame").get_attribute("data-frames") or 0) < 10_000
@@ -161,3 +141,27 @@ def test_the_drawing_without_scripts_is_valid_and_has_the_largest_frames() -> No
     assert titles[0] == "a <b> & c"
     assert any(each.startswith("insert: 49 % before, 74 % after") for each in titles)
     assert {"all", "main", "old_hash", "new_hash<&>"} <= {each.partition(":")[0] for each in titles}
+
+
+@pytest.mark.slow
+def test_a_frame_that_is_too_narrow_for_an_element_can_be_pointed_at_and_zoomed(
+    browser: Browser, tmp_path: Path
+) -> None:
+    names = [Function("main", "a.c", 1), Function("wide", "a.c", 2), Function("thin", "a.c", 3)]
+    tree = CallTree(
+        names=tuple(names),
+        parents=(-1, 0, 0),
+        functions=(0, 1, 2),
+        before=(1000.0, 997.0, 3.0),
+        after=(1000.0, 997.0, 3.0),
+    )
+    with open_page(browser, saved(tmp_path, tree, "html"), offline=True) as page:
+        page.goto(saved(tmp_path, tree, "html"))
+        frames = page.locator("#frames g[data-node]")
+        assert frames.count() == 2
+        box = page.locator("#frames path").bounding_box()
+        assert box is not None and box["width"] < 6
+        page.mouse.move(box["x"] + 1, box["y"] + 5)
+        assert (page.locator("#details").text_content() or "").startswith("thin (a.c:3)")
+        page.mouse.click(box["x"] + 1, box["y"] + 5)
+        assert page.locator("#flame").get_attribute("data-focus") == "thin"

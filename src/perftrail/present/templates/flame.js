@@ -5,7 +5,7 @@
   const svg = document.getElementById("flame"), group = document.getElementById("frames");
   const details = document.getElementById("details"), input = document.getElementById("search");
   const found = document.getElementById("found"), reset = document.getElementById("reset");
-  const count = data.parents.length, TOP = 76, SMALLEST = 1.5;
+  const count = data.parents.length, TOP = 76, SMALLEST = 1.5, NARROW = 6;
   const row = window.matchMedia("(pointer: coarse)").matches ? 26 : 19;
   const left = new Float64Array(count), depth = new Int32Array(count);
   const first = new Int32Array(count).fill(-1), last = new Int32Array(count).fill(-1), next = new Int32Array(count).fill(-1);
@@ -19,14 +19,14 @@
     else { next[last[parent]] = node; previous[node] = last[parent]; }
     last[parent] = node;
   }
-  let focus = 0, current = 0, matches = null, shown = [];
+  let focus = 0, current = 0, matches = null, shown = [], narrow = [];
 
   const escapeText = (text) => text.replace(/[&<>"]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[letter]);
   const percent = (value, whole) => (whole > 0 ? (100 * value / whole).toPrecision(3) : "0") + " %";
   function colour(before, after) {
     const larger = Math.max(before, after), change = after - before;
     if (Math.abs(change) < data.before[0] * 0.0005 || larger <= 0) return ["#e6e6e6", "#111"];
-    const share = Math.min(1, Math.abs(change) / larger), part = 0.25 + 0.75 * share;
+    const share = Math.round(8 * Math.min(1, Math.abs(change) / larger)) / 8, part = 0.25 + 0.75 * share;
     const end = change > 0 ? [217, 95, 2] : [33, 102, 172];
     const mixed = end.map((value) => Math.round(230 + (value - 230) * part));
     return ["rgb(" + mixed.join(",") + ")", part > 0.7 ? "#fff" : "#111"];
@@ -58,6 +58,18 @@
     }
     return text + "</g>";
   }
+  // Frames too narrow for a name: one path for each colour, because a browser needs too long for 20,000 elements.
+  function paths() {
+    const outlines = new Map();
+    narrow.forEach((frames, level) => frames.forEach(([node, x, width]) => {
+      const hit = matches && matches[data.functions[node]], wide = Math.max(0.5, width - 0.5).toFixed(1);
+      const style = "fill='" + (hit ? "#6a00a8" : colour(data.before[node], data.after[node])[0]) + "'" + (matches && !hit ? " opacity='0.45'" : "");
+      const outline = "M" + x.toFixed(1) + " " + (TOP + level * row) + "h" + wide + "v" + (row - 1) + "h-" + wide + "z";
+      if (outlines.has(style)) outlines.get(style).push(outline);
+      else outlines.set(style, [outline]);
+    }));
+    return [...outlines].map(([style, outline]) => "<path " + style + " d='" + outline.join("") + "'/>");
+  }
   function draw() {
     const width = Math.max(300, (document.documentElement.clientWidth || window.innerWidth) - 8), parts = [];
     const above = [];
@@ -66,16 +78,19 @@
     const scale = (width - 4) / (data.widths[focus] || 1), stack = [focus];
     let lowest = 0;
     shown = above.slice();
+    narrow = [];
     while (stack.length) {
       const node = stack.pop(), pixels = data.widths[node] * scale;
       if (pixels < SMALLEST && node !== focus) continue;
       const level = depth[node];
       lowest = Math.max(lowest, level);
-      parts.push(frame(node, 4 + (left[node] - left[focus]) * scale, pixels, TOP + level * row, false));
+      const x = 4 + (left[node] - left[focus]) * scale;
+      if (pixels < NARROW && node !== current && node !== focus) (narrow[level] = narrow[level] || []).push([node, x, pixels]);
+      else parts.push(frame(node, x, pixels, TOP + level * row, false));
       shown.push(node);
       for (let child = first[node]; child >= 0; child = next[child]) stack.push(child);
     }
-    group.innerHTML = parts.join("");
+    group.innerHTML = paths().concat(parts).join("");
     const height = TOP + (lowest + 2) * row;
     svg.setAttribute("width", width + 4);
     svg.setAttribute("height", height);
@@ -120,7 +135,10 @@
   }
   const nodeOf = (event) => {
     const element = event.target.closest("[data-node]");
-    return element ? Number(element.dataset.node) : -1;
+    if (element) return Number(element.dataset.node);
+    const place = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    const under = (narrow[Math.floor((place.y - TOP) / row)] || []).find(([, x]) => x <= place.x);
+    return under ? under[0] : -1;
   };
   group.addEventListener("click", (event) => { const node = nodeOf(event); if (node >= 0) zoom(node); });
   group.addEventListener("mouseover", (event) => { const node = nodeOf(event); if (node >= 0) describe(node); });
