@@ -8,7 +8,7 @@ LOCKED ?= yes
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/* launcher/*/*)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo check test test-long campaign studies studies-full docs coverage lock wheel sbom tools clean FORCE
+.PHONY: help setup demo check test test-long campaign studies studies-full docs site coverage lock wheel sbom tools clean FORCE
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -66,7 +66,7 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 test: setup ## every test but the long ones: real builds, real kills, a browser
 	$(BIN)/pytest -n 4 --dist worksteal --durations 20 -m 'not long' $(TESTS)
 
-test-long: setup ## the long tests: simulations, programs of benchmarks, campaigns and studies
+test-long: setup .build/site/ready ## the long tests: simulations, programs of benchmarks, campaigns and studies
 	$(BIN)/pytest -n 4 --dist worksteal --durations 10 -m long $(TESTS)
 
 campaign: setup ## many trials that try to break what perftrail promises; at most half an hour
@@ -109,6 +109,18 @@ studies-full: setup ## the same at the papers' sizes: hours
 docs: setup ## write the reference pages from the code
 	$(BIN)/python docs/generate.py
 
+# Sphinx reads a copy: pages of other directories are symbolic links in docs, and links lead only to files.
+site: .build/site/ready ## build the site from docs into .build/site/html; a warning, for example of a dead link, is an error
+	rm -rf .build/site/docs
+	cp -rLp docs .build/site/docs
+	.build/site/bin/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d .build/site/pickles -b html .build/site/docs .build/site/html
+
+.build/site/ready: requirements/site.txt
+	@echo "installing Sphinx into .build/site ..." >&2
+	@test -x .build/site/bin/python || $(PYTHON) -m venv .build/site
+	@.build/site/bin/python $(PIP_INSTALL) --require-hashes --requirement requirements/site.txt
+	@touch $@
+
 # Every other lock has the versions of dev.txt.
 COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" .build/tools/bin/uv pip compile --quiet --universal --generate-hashes \
   --python-version 3.11 --no-emit-index-url $(UPGRADE)
@@ -118,6 +130,7 @@ lock: tools ## write the locks of requirements/ from the ranges in pyproject.tom
 	$(COMPILE) -c requirements/dev.txt pyproject.toml requirements/build.in -o requirements/action.txt
 	$(COMPILE) -c requirements/dev.txt --extra cluster pyproject.toml requirements/build.in -o requirements/image.txt
 	$(COMPILE) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
+	$(COMPILE) -c requirements/dev.txt --group site -o requirements/site.txt
 	$(COMPILE) requirements/tools.in -o requirements/tools.txt
 
 # The date of the commit is the date of the files in the wheel: two builds have equal bytes.

@@ -29,6 +29,9 @@ ROOT = Path(__file__).parents[1]
 MAN = ROOT / "man" / "man1"
 REFERENCE = ROOT / "docs" / "reference"
 
+WITH_RESULTS = [ROOT / "docs" / name for name in ("evidence.md", "index.md")]
+"""Pages with numbers of the results."""
+
 BEGIN, END = "<!-- packages: written by `make docs` -->", "<!-- end of packages -->"
 
 TABLES = {
@@ -169,6 +172,61 @@ def _layers() -> list[str]:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     rows: list[str] = settings["tool"]["importlinter"]["contracts"][0]["layers"]
     return rows
+
+
+COPIED = re.compile(r"(<!-- (table|value) (.*?)-->)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def with_results(text: str) -> str:
+    """Return a page's text with the tables and values that its comments name, copied from pages with results.
+
+    `<!-- table FILE` names its columns, and in a line `rows: COLUMN = VALUE | VALUE` the rows, of the first table that
+    has them. `<!-- value FILE | COLUMN | COLUMN = VALUE` names one cell. Files are relative to docs/. The second of two
+    columns with one name is `NAME (2)`.
+    """
+
+    def copied(found: re.Match[str]) -> str:
+        begin, kind, words, _, end = found.groups()
+        if kind == "value":
+            file, column, *wanted = (word.strip() for word in words.split(" | "))
+            rows = _result_rows(file, [column], dict(_condition(each) for each in wanted))
+            if len(rows) != 1:
+                raise ValueError(f"{begin}: {len(rows)} rows, not one")
+            return f"{begin}{rows[0][column]}{end}"
+        file, *lines = words.strip().splitlines()
+        settings = dict(line.split(": ", 1) for line in lines)
+        columns = settings["columns"].split(" | ")
+        wanted = [settings["rows"]] if "rows" in settings else []
+        rows = _result_rows(file, columns, dict(_condition(each) for each in wanted))
+        if not rows:
+            raise ValueError(f"{begin}: no rows")
+        heads = [column.removesuffix(" (2)") for column in columns]
+        table = ["| " + " | ".join(heads) + " |", "|---" * len(columns) + "|"]
+        table += ["| " + " | ".join(row[column] for column in columns) + " |" for row in rows]
+        return "\n".join([begin, *table, end])
+
+    return COPIED.sub(copied, text)
+
+
+def _condition(text: str) -> tuple[str, list[str]]:
+    column, _, values = text.partition(" = ")
+    return column, values.split(" | ")
+
+
+def _result_rows(file: str, columns: list[str], wanted: dict[str, list[str]]) -> list[dict[str, str]]:
+    """Return the rows of the first table of a page with all columns that have the wanted values, in their order."""
+    text = (ROOT / "docs" / file).read_text(encoding="utf-8")
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        names, _, *cells = (
+            [cell.strip(" *") for cell in line.strip().strip("|").split("|")] for line in block.splitlines()
+        )
+        names = [f"{name} (2)" if name in names[:at] else name for at, name in enumerate(names)]
+        if {*columns, *wanted} <= {*names}:
+            rows = [dict(zip(names, each, strict=True)) for each in cells]
+            chosen = [row for row in rows if all(row[name] in values for name, values in wanted.items())]
+            if chosen:
+                return chosen
+    return []
 
 
 def commands() -> str:
@@ -357,3 +415,5 @@ if __name__ == "__main__":
         (MAN / file).write_text(text, encoding="utf-8")
     page = ROOT / "ARCHITECTURE.md"
     page.write_text(architecture(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in WITH_RESULTS:
+        page.write_text(with_results(page.read_text(encoding="utf-8")), encoding="utf-8")

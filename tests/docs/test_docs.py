@@ -95,6 +95,22 @@ def test_the_architecture_names_the_packages_of_today() -> None:
     assert written == generator().architecture(written), "out of date: run `make docs`"
 
 
+def test_a_page_has_the_numbers_of_the_results() -> None:
+    pages = generator().WITH_RESULTS
+    assert len(pages) == 2
+    for page in pages:
+        written = page.read_text(encoding="utf-8")
+        assert written == generator().with_results(written), f"{page.name} is out of date: run `make docs`"
+
+
+def test_a_number_that_differs_from_the_results_is_corrected() -> None:
+    begin = "<!-- value results/verdicts.md | right | metric = wall | tool = perftrail measure"
+    one = f"{begin} | true difference = 5% -->"
+    assert generator().with_results(f"{one}200<!-- end -->") == f"{one}193<!-- end -->"
+    with pytest.raises(ValueError, match="2 rows, not one"):
+        generator().with_results(f"{begin} -->193<!-- end -->")
+
+
 @pytest.mark.parametrize(
     "path",
     sorted(set(re.findall(r"`([a-z_]+/[a-z_/]*[a-z_]+\.py)`", (ROOT / "ARCHITECTURE.md").read_text()))),
