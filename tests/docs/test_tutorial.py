@@ -1,0 +1,98 @@
+"""The tutorial: its commands work in their order, from nothing, and print what the page shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.starting import REPOSITORY
+
+TUTORIAL = REPOSITORY / "docs" / "tutorial.md"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a page, with the output that the page shows."""
+
+    line: str
+    shown: str
+
+
+def commands(text: str) -> list[Command]:
+    """Return the commands of a page's `console` blocks in their order. Lines after `> ` continue a command."""
+    found: list[Command] = []
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            first, *rest = part.splitlines()
+            more = [line for line in rest if line.startswith(">")]
+            line = "\n".join([first, *(each[2:] for each in more)])
+            found.append(Command(line, "\n".join(rest[len(more) :])))
+    return found
+
+
+def shape(output: str) -> str:
+    """Return output with names for what differs between two runs: ids, paths, durations, numbers and charts."""
+    number = r"(?<![\w.])[−-]?[0-9][0-9,.]*"
+    text = re.sub(r" \([0-9]+ noisy samples?\)|[ \t]+$", "", output, flags=re.MULTILINE)
+    text = re.sub(r"__strlen_\w+", "strlen", text)  # the C library has one for each kind of processor
+    text = re.sub(r"/\S+/words/", "/", text)
+    text = re.sub(r"[◂▸━┿│·]{5,}", "CHART", text)
+    text = re.sub(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{10,40}\b", "ID", text)
+    text = re.sub(rf"{number} (?:ns|µs|ms|s|min|h)\b(?: [0-9]+ s\b)?", "TIME", text)
+    text = re.sub(rf"{number} (?:bytes|KiB|MiB|GiB)\b", "SIZE", text)
+    text = re.sub(rf"(?:more than )?{number}", "N", text)
+    return re.sub(r"[ \t]+", " ", text)
+
+
+def pattern(shown: str) -> re.Pattern[str]:
+    """Return what matches the output that a page shows. A line `…` stands for any lines."""
+    lines = [
+        r"(?:.*\n)*?" if line.strip() == "…" else re.escape(line) + r"\n"
+        for line in shape(shown).splitlines()
+    ]
+    return re.compile("".join(lines))
+
+
+def test_a_shown_output_matches_the_same_output_with_other_numbers_only() -> None:
+    shown = pattern(
+        "found: fff21fe0a1 “x” changed wall: 74 times (worse)\n  before 1.2 ms, after 1 min 3 s\n…\nend"
+    )
+    again = "found: abc1230000 “x” changed wall: 8.1 times (worse)\n  before 900 µs, after 61 s\nmore\nend\n"
+    assert shown.fullmatch(shape(again))
+    assert not shown.fullmatch(shape(again.replace("worse", "better")))
+    assert not shown.fullmatch(shape(again.replace("end", "other")))
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_every_command_of_the_tutorial_works_and_prints_what_the_page_shows(tmp_path: Path) -> None:
+    told = commands(TUTORIAL.read_text("utf-8"))
+    assert len(told) > 20
+    script = ["set -e"]
+    for at, command in enumerate(told):
+        script += [f"exec > '{tmp_path}/{at:03}.out' 2> '{tmp_path}/{at:03}.err'", command.line]
+    start = tmp_path / "start"
+    start.mkdir()
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "LANG": "C.UTF-8",
+        **{
+            f"GIT_{who}_{part}": "ann@example.org"
+            for who in ("AUTHOR", "COMMITTER")
+            for part in ("NAME", "EMAIL")
+        },
+    }
+    done = subprocess.run(["bash", "-c", "\n".join(script)], cwd=start, env=environment, check=False)
+    outputs = sorted(tmp_path.glob("*.out"))
+    last = outputs[-1].with_suffix(".err").read_text("utf-8")
+    assert done.returncode == 0, f"{told[len(outputs) - 1].line}: {last}"
+    for command, file in zip(told, outputs, strict=True):
+        printed = file.read_text("utf-8")
+        assert pattern(command.shown).fullmatch(shape(printed)), f"$ {command.line}\n{printed}"
