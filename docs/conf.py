@@ -24,7 +24,9 @@ project = "perftrail"
 project_copyright = author = "perftrail contributors"
 version = release = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton"]
+copybutton_prompt_text = r"\$ |> ?"  # a copied command has no prompt, and no output
+copybutton_prompt_is_regexp = True
 exclude_patterns = ["__pycache__"]
 myst_heading_anchors = 6
 myst_enable_extensions = ["attrs_inline"]
