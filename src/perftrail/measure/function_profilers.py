@@ -33,7 +33,7 @@ from perftrail.process.preloaded import ALLOCATIONS
 from perftrail.stats.call_graph import in_program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from perftrail.measure.invocation import Invoker
     from perftrail.measure.subjects import Ready
@@ -146,34 +146,22 @@ class CallgrindProfiler:
         return profile.with_bodies(self._code.bodies(each for each in profile.own if inside(each)))
 
 
-def observed_allocations(invoker: Invoker, ready: Ready, role: str) -> AllocationCounts | Failure:
-    """Start once with the counter of allocations and their stacks, with a fixed environment and address layout."""
-    observed = invoker.observe(
-        ready,
-        role,
-        lambda command: replace(
-            command,
-            environment={**DETERMINISTIC, **command.environment},
-            aslr=False,
-            lock_counter="off",
-            allocation_counter="stacks",
-        ),
-    )
-    if isinstance(observed.result, Failure):
-        return observed.result
-    assert observed.ran.allocations is not None
-    return observed.ran.allocations
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedAllocations:
+    """The heap allocations of an invocation, and the functions of each frame of their stacks."""
+
+    counts: AllocationCounts
+    functions: Mapping[tuple[str, int], tuple[Function, ...]]
 
 
-class AllocationProfiler:
-    """An invocation with a preloaded object that counts heap allocations by their stacks."""
+class AllocationCounter:
+    """A preloaded object that counts heap allocations by their stacks."""
 
     name = "allocations"
     method = "preload"
     slowdown = 1.0
 
-    def __init__(self, invoker: Invoker, *, pairs: int) -> None:
-        self.pairs = pairs
+    def __init__(self, invoker: Invoker) -> None:
         self._invoker = invoker
         self._code = ObjectCode(invoker.starter, invoker.temporary_directory)
 
@@ -185,13 +173,40 @@ class AllocationProfiler:
             return str(error)
         return ""
 
+    def count(self, ready: Ready, number: int) -> CountedAllocations | Failure:
+        """Start once with a fixed environment and address layout; a program that cannot be counted is a failure."""
+        observed = self._invoker.observe(
+            ready,
+            f"allocations-{number}",
+            lambda command: replace(
+                command,
+                environment={**DETERMINISTIC, **command.environment},
+                aslr=False,
+                lock_counter="off",
+                allocation_counter="stacks",
+            ),
+        )
+        if isinstance(observed.result, Failure):
+            return observed.result
+        counts = observed.ran.allocations
+        assert counts is not None
+        functions = self._code.named(frame for stack in counts.stacks for frame in stack.frames)
+        return CountedAllocations(counts=counts, functions=functions)
+
+
+class AllocationProfiler(AllocationCounter):
+    """An invocation whose heap allocations and their bytes are counted by function and call."""
+
+    def __init__(self, invoker: Invoker, *, pairs: int) -> None:
+        super().__init__(invoker)
+        self.pairs = pairs
+
     def profile(self, ready: Ready, number: int) -> Profile | Failure:
         """Start once with the counter; a program that cannot be counted is a failure."""
-        counts = observed_allocations(self._invoker, ready, f"allocations-{number}")
-        if isinstance(counts, Failure):
-            return counts
-        names = self._code.named(frame for stack in counts.stacks for frame in stack.frames)
-        return allocation_profile(counts.stacks, names)
+        found = self.count(ready, number)
+        return (
+            found if isinstance(found, Failure) else allocation_profile(found.counts.stacks, found.functions)
+        )
 
 
 class PythonProfiler:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Protocol
 from perftrail.errors import LauncherError
 from perftrail.measure.call_sites import call_sites
 from perftrail.measure.function_profilers import (
+    AllocationCounter,
     CallgrindProfiler,
     PerfProfiler,
     PythonProfiler,
-    observed_allocations,
     program_functions,
     under,
 )
@@ -30,8 +30,7 @@ from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.process import Command, Exited
 from perftrail.model.profile import base_name
 from perftrail.process.launcher import launcher_path
-from perftrail.process.object_code import ObjectCode
-from perftrail.process.preloaded import ALLOCATIONS, LOCKS
+from perftrail.process.preloaded import LOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -191,32 +190,20 @@ class LocksProfiler:
         }
 
 
-class AllocationsProfiler:
-    """An invocation with a preloaded object that counts heap allocations, and samples their stacks."""
-
-    name = "allocations"
-    slowdown = 1.0
+class AllocationsProfiler(AllocationCounter):
+    """An invocation whose heap allocations are counted, in all and by call site."""
 
     def __init__(self, invoker: Invoker, *, invocations: int) -> None:
+        super().__init__(invoker)
         self.invocations = invocations
-        self._invoker = invoker
-        self._code = ObjectCode(invoker.starter, invoker.temporary_directory)
-
-    def unsupported_reason(self) -> str:
-        """Return a reason if the preloaded object was not built."""
-        try:
-            ALLOCATIONS.path(launcher_path())
-        except LauncherError as error:
-            return str(error)
-        return ""
 
     def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start once with the counter; a program that cannot be counted is a failure."""
-        counts = observed_allocations(self._invoker, ready, f"allocations-{number}")
-        if isinstance(counts, Failure):
-            return counts
-        functions = self._code.named(frame for stack in counts.stacks for frame in stack.frames)
-        sites = call_sites(counts.stacks, functions, program_functions(ready))
+        found = self.count(ready, number)
+        if isinstance(found, Failure):
+            return found
+        counts = found.counts
+        sites = call_sites(counts.stacks, found.functions, program_functions(ready))
         floor = max(FLOORS[""], SHARE_OF_ALLOCATIONS * counts.allocations)
         floor_bytes = max(FLOORS["B"], SHARE_OF_ALLOCATIONS * counts.bytes)
         by_site = {
