@@ -29,7 +29,6 @@ from perftrail.verbs.backport.patch import BackportConflict
 
 if TYPE_CHECKING:
     from perftrail.model.subject import Revision
-    from perftrail.stats.retained_gain import RetainedGain
     from perftrail.verbs.backport.result import BackportReport, MetricResult
     from perftrail.verbs.backport.revert import Reverted, RevertReport, RevertReports
 
@@ -101,34 +100,26 @@ def _answer(report: BackportReport) -> str:
     head = report.headline
     if head is None:
         gain = report.reverted_gain
-        return _no_loss(report) if gain is None else _lost_words(metric_name(gain), gain.retained)
-    return _share_words(metric_name(head), head.retained)
+        return (
+            _no_loss(report)
+            if gain is None
+            else _share_words(f"the gain in {metric_name(gain)} is lost", gain)
+        )
+    return _share_words(f"the loss in {metric_name(head)} comes back", head)
 
 
-def _share_words(name: str, recovered: RetainedGain | None) -> str:
-    if recovered is None:
-        return f"unclear which share of the loss in {name} comes back"
-    result = share(recovered)
-    match recovered.share:
+def _share_words(happens: str, metric: MetricResult) -> str:
+    """Return which share of a gain or loss a revert undoes; `happens` states what happens to it."""
+    if metric.retained is None:
+        return f"unclear which share of {happens}"
+    result = share(metric.retained)
+    match metric.retained.share:
         case Share.NOTHING:
-            return f"nothing of the loss in {name} comes back: {result}"
+            return f"nothing of {happens}: {result}"
         case Share.UNCLEAR:
-            return f"unclear which share of the loss in {name} comes back: {result}"
+            return f"unclear which share of {happens}: {result}"
         case Share.PART | Share.WHOLE:
-            return f"{result} of the loss in {name} comes back"
-
-
-def _lost_words(name: str, lost: RetainedGain | None) -> str:
-    if lost is None:
-        return f"unclear which share of the gain in {name} is lost"
-    result = share(lost)
-    match lost.share:
-        case Share.NOTHING:
-            return f"nothing of the gain in {name} is lost: {result}"
-        case Share.UNCLEAR:
-            return f"unclear which share of the gain in {name} is lost: {result}"
-        case Share.PART | Share.WHOLE:
-            return f"{result} of the gain in {name} is lost"
+            return f"{result} of {happens}"
 
 
 def _no_loss(report: BackportReport) -> str:
