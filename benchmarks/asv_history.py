@@ -14,9 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -68,13 +66,6 @@ class History:
     benchmark: str
 
 
-@dataclass(slots=True, kw_only=True)
-class Timed:
-    """The wall time of a block of commands."""
-
-    seconds: float = field(default=0.0)
-
-
 @click.command()
 @click.option("--asv", required=True, help="Path of the program asv.")
 @click.option("--benchmarks", default=30, help="Number of benchmarks of the suite.")
@@ -91,38 +82,32 @@ def main(
     """Find one regression in a history with both tools, and print their answers and times."""
     with tempfile.TemporaryDirectory() as scratch:
         history = _history(Path(scratch, "repository"), benchmarks, commits, effect, size)
-        with _timed() as searched:
-            answer = _found(history, Path(scratch, "study"), quiet_threshold)
-        sys.stderr.write(f"perftrail: {searched.seconds:.0f} s, {answer}\n")
-        with _timed() as measured:
-            regressions = _measured(history, asv, every)
-        sys.stderr.write(f"asv: {measured.seconds:.0f} s, {regressions}\n")
+        began = time.monotonic()
+        answer, builds = _found(history, Path(scratch, "study"), quiet_threshold)
+        searched = time.monotonic() - began
+        sys.stderr.write(f"perftrail: {searched:.0f} s, {answer}\n")
+        began = time.monotonic()
+        regressions = _measured(history, asv, every)
+        measured = time.monotonic() - began
+        sys.stderr.write(f"asv: {measured:.0f} s, {regressions}\n")
     rows = [
         ("tool", "revisions measured", "answer", "seconds", "all revisions, seconds"),
-        ("`perftrail find`", "as many as it needs", answer, f"{searched.seconds:.0f}", f"{searched.seconds:.0f}"),
+        ("`perftrail find`", str(builds), answer, f"{searched:.0f}", f"{searched:.0f}"),
         (
             "`asv run` and `asv publish`",
             str(len(history.revisions[::-every])),
             regressions,
-            f"{measured.seconds:.0f}",
-            f"{measured.seconds * every:.0f}",
+            f"{measured:.0f}",
+            f"{measured * every:.0f}",
         ),
     ]  # fmt: skip
-    times = measured.seconds * every / searched.seconds
+    times = measured * every / searched
     title = (
         f"{benchmarks} benchmarks, {commits} revisions, one of which makes one benchmark {effect:.0%} slower"
     )
     click.echo(
         f"{title}. {measured_on()}.\n\n{table(rows)}\n\n`perftrail find` takes 1/{times:.1f} of the time."
     )
-
-
-@contextmanager
-def _timed() -> Iterator[Timed]:
-    began = time.monotonic()
-    timed = Timed()
-    yield timed
-    timed.seconds = time.monotonic() - began
 
 
 def _history(path: Path, benchmarks: int, commits: int, effect: float, size: int) -> History:
@@ -163,8 +148,8 @@ def _history(path: Path, benchmarks: int, commits: int, effect: float, size: int
     )
 
 
-def _found(history: History, study: Path, quiet_threshold: float) -> str:
-    """Return what perftrail says, after the two commands that a user of asv starts."""
+def _found(history: History, study: Path, quiet_threshold: float) -> tuple[str, int]:
+    """Return what perftrail says and how many builds it needed, after the two commands that a user of asv starts."""
     perftrail = [sys.executable, "-m", "perftrail"]
     configuration = str(history.path / "asv.conf.json")
     _output([*perftrail, "init", "--from", configuration, "-o", str(study)], history.path)
@@ -181,7 +166,7 @@ def _found(history: History, study: Path, quiet_threshold: float) -> str:
         for each in document.get("metrics", [document])
         for change in each["changes"]
     ]
-    return "; ".join(named) or "no change"
+    return "; ".join(named) or "no change", document["builds"]
 
 
 def _of(history: History, revision: str) -> str:

@@ -66,16 +66,7 @@ def random_tree(nodes: int) -> CallTree:
         parents.append(rng.randrange(max(0, node // 8 - 3), max(1, node // 4)))
         functions.append(rng.randrange(1, FUNCTIONS))
     costs = [[rng.random(), rng.random()] for _ in range(nodes)]
-    for node in range(nodes - 1, 0, -1):
-        for side in (0, 1):
-            costs[parents[node]][side] += costs[node][side]
-    return CallTree(
-        names=tuple(Function(f"function_{number}", "a.c", number) for number in range(FUNCTIONS)),
-        parents=tuple(parents),
-        functions=tuple(functions),
-        before=tuple(each[0] for each in costs),
-        after=tuple(each[1] for each in costs),
-    )
+    return _summed(parents, functions, costs)
 
 
 def deep_tree(nodes: int) -> CallTree:
@@ -99,6 +90,11 @@ def deep_tree(nodes: int) -> CallTree:
         rows = [add(at, 0.0) for at in rows]
     while len(parents) < nodes:
         add(rng.choice(rows), 1.0)
+    return _summed(parents, functions, costs)
+
+
+def _summed(parents: Sequence[int], functions: Sequence[int], costs: Sequence[list[float]]) -> CallTree:
+    """Return the tree in which every caller has its own cost before and after, and those of its callees."""
     for node in range(len(parents) - 1, 0, -1):
         for side in (0, 1):
             costs[parents[node]][side] += costs[node][side]
