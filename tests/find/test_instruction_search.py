@@ -179,7 +179,7 @@ def test_instructions_locate_the_culprit_and_time_certifies_it(tmp_path: Path) -
     [change] = said["changes"]
     assert change["revisions"] == [history[17]]
     assert (said["searched_metric"], said["certified_metric"]) == ("instructions", "cpu")
-    assert said["priors"][-1] == "searched by instructions, one count for each build, and certified by cpu"
+    assert said["priors"][-1] == "searched by instructions and certified by cpu"
     assert "they change at" in said["priors"][0]
     [counting] = [event for event in events if isinstance(event, Counting)]
     assert counting.metric == "cpu"

@@ -23,6 +23,7 @@ from perftrail.measure.function_profilers import (
     profile_pairs,
     program_functions,
 )
+from perftrail.measure.instructions import SLOWDOWN
 from perftrail.model.build import Failure
 from perftrail.model.expression import references
 from perftrail.model.plan import Cell
@@ -68,7 +69,11 @@ LONGEST_SECONDS = 10.0
 """Longest plain invocation of a benchmark that is profiled. Only a profile shows whether a program is Python, so others
 also run twice for that."""
 
-COUNTING_SLOWDOWN: Mapping[Counter, float] = {"instructions": 50.0, "allocations": 1.0, "locks": 1.0}
+COUNTING_SLOWDOWN: Mapping[Counter, float] = {
+    "instructions": SLOWDOWN["valgrind"],
+    "allocations": 1.0,
+    "locks": 1.0,
+}
 """Typical slowdown of a benchmark by its counter. One invocation of each build is enough, because counts repeat."""
 
 NOTHING = ProfiledFunctions(moved=(), runs=())

@@ -486,7 +486,7 @@ def _searched_by(answer: FindAnswer) -> Iterator[str]:
         return
     if answer.searched_metric == "instructions":
         certified = f"certified by {requested}" if answer.certified_metric else "not certified"
-        yield f"searched by instructions, one count for each build, and {certified}"
+        yield f"searched by instructions and {certified}"
     else:
         yield f"the counts did not locate the answer, so perftrail searched and certified by {requested}"
 

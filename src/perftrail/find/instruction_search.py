@@ -1,4 +1,4 @@
-"""Locate a change of time by the instructions of builds: one count for each build, because counts hardly vary.
+"""Locate a change of time by the instructions of builds: one or two counts for each build, because counts hardly vary.
 
 The counts are a prior only (`instruction_priors`). The search still measures the requested metric at the ends, at the
 revision that the counts name, and at its parent; the certificate compares these by the requested metric. If the step in
@@ -21,6 +21,7 @@ from perftrail.find.end_profiles import LONGEST_SECONDS, built_ends, limited
 from perftrail.find.priors import RevisionPriors
 from perftrail.measure.events import BuildCounted, Counting
 from perftrail.measure.function_profilers import under
+from perftrail.measure.instructions import SLOWDOWN, START_SECONDS
 from perftrail.model.build import Failure
 from perftrail.model.expression import ExpressionError, evaluate
 from perftrail.model.plan import Cell
@@ -60,10 +61,6 @@ SAVED_INVOCATIONS, SAVED_BY_NOISE, MOST_SAVED = 2.6, 45.0, 20.0
 
 In simulations of 200 revisions, counts saved 20 of 62 runs with little noise, and 35 of 96 with noise of a third of the
 change."""
-
-SLOWDOWN = {"perf_event": 1.0, "valgrind": 20.0}
-COUNTER_START_SECONDS = {"perf_event": 0.0, "valgrind": 0.3}
-"""Typical cost of a count, until the first one shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +120,6 @@ class Forecast:
     invocation_seconds: float = 0.0
     change: float = 0.0
     noise: float = 0.0
-    counts_per_build: int = 1
 
     @property
     def cost(self) -> float:
@@ -278,6 +274,7 @@ class _InstructionSearch:
         self._weights = weights
         self._counts: dict[int, float] = {}
         self._counts_of: dict[str, float] = {}
+        self._counts_per_build = 1
         self._unusable: set[int] = set()
         self._count_seconds: list[float] = []
 
@@ -294,7 +291,7 @@ class _InstructionSearch:
             requested=forecast.change,
             seconds=forecast.cost,
         )
-        yield from self._narrow(forecast.counts_per_build)
+        yield from self._narrow()
         return InstructionCounts(
             metric=self._target.text,
             counts=tuple(sorted(self._counts.items())),
@@ -307,14 +304,14 @@ class _InstructionSearch:
             method = self._invoker.counting_method()
         except NoAnswer:
             return None
-        start, slowdown = COUNTER_START_SECONDS[method], SLOWDOWN[method]
+        start, slowdown = START_SECONDS[method], SLOWDOWN[method]
         forecast = Forecast(
             revisions=len(self._revisions),
             build_seconds=max(each.prepared.built.seconds for each in (before, after)),
             count_seconds=start,
         )
-        pairs = self._plain_pairs(before, after) if forecast.pays(None) else _Pairs(logs=(), longest=0.0)
-        if not pairs.logs:
+        pairs = self._plain_pairs(before, after) if forecast.pays(None) else None
+        if pairs is None:
             return None
         forecast = replace(
             forecast,
@@ -323,20 +320,23 @@ class _InstructionSearch:
             change=statistics.fmean(pairs.logs),
             noise=pairs.noise,
         )
-        counts = [self._count(each) for each in (before, after, after)] if forecast.pays(None) else [None]
-        old, new, again = (*counts, None, None)[:3]
+        if not forecast.pays(None) or not self._explained(before, after, pairs, threshold):
+            return None
+        count_seconds = self._counts_per_build * statistics.fmean(self._count_seconds)
+        return replace(forecast, count_seconds=count_seconds)
+
+    def _explained(self, before: Ready, after: Ready, pairs: _Pairs, threshold: float) -> bool:
+        """Count both ends, the newer one twice; return whether that explains the pairs."""
+        old, new, again = (self._count(each) for each in (before, after, after))
         if old is None or new is None or again is None:
-            return None
-        instructions, scatter = math.log(new / old), math.log(again / new)
-        if not explains(pairs.logs, instructions=instructions, scatter=scatter, threshold=threshold):
-            return None
+            return False
         self._counts = {0: old, len(self._revisions) - 1: new}
         self._counts_of = {before.runnable.key: old, after.runnable.key: new}
-        each = 1 if new == again else 2
-        count_seconds = each * statistics.fmean(self._count_seconds)
-        return replace(forecast, count_seconds=count_seconds, counts_per_build=each)
+        self._counts_per_build = 1 if new == again else 2
+        instructions, scatter = math.log(new / old), math.log(again / new)
+        return explains(pairs.logs, instructions=instructions, scatter=scatter, threshold=threshold)
 
-    def _narrow(self, counts_per_build: int) -> Generator[Event, None, None]:
+    def _narrow(self) -> Generator[Event, None, None]:
         """Count builds until every large change is between two neighbours."""
         most = 2 * math.ceil(math.log2(len(self._revisions))) + 4
         while len(self._counts) + len(self._unusable) < most:
@@ -351,7 +351,7 @@ class _InstructionSearch:
             if not isinstance(ready, Failure):
                 count = self._counts_of.get(ready.runnable.key)
                 if count is None:
-                    found = [self._count(ready) for _ in range(counts_per_build)]
+                    found = [self._count(ready) for _ in range(self._counts_per_build)]
                     good = [each for each in found if each is not None]
                     count = statistics.fmean(good) if good else None
             if count is None or isinstance(ready, Failure):
@@ -372,8 +372,8 @@ class _InstructionSearch:
         self._count_seconds.append(counted.ran.wall_seconds)
         return counted.result.get("instructions") or None
 
-    def _plain_pairs(self, before: Ready, after: Ready) -> _Pairs:
-        """Measure the requested metric of both ends in pairs; no pairs after a failure."""
+    def _plain_pairs(self, before: Ready, after: Ready) -> _Pairs | None:
+        """Measure the requested metric of both ends in pairs; `None` after a failure."""
         found: list[float] = []
         longest = 0.0
         for number in range(PAIRS):
@@ -385,7 +385,7 @@ class _InstructionSearch:
                 )
                 value = None if isinstance(plain.result, Failure) else self._value(plain.result)
                 if value is None:
-                    return _Pairs(logs=(), longest=0.0)
+                    return None
                 values[side] = value
                 longest = max(longest, plain.ran.wall_seconds)
             found.append(math.log(values["after"] / values["before"]))

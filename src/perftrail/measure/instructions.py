@@ -17,11 +17,16 @@ from perftrail.model.measurement import PADDING
 from perftrail.model.process import Command, Ran
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from perftrail.ports import Starter
 
 Method = Literal["perf_event", "valgrind"]
+
+SLOWDOWN: Mapping[Method, float] = {"perf_event": 1.0, "valgrind": 20.0}
+START_SECONDS: Mapping[Method, float] = {"perf_event": 0.0, "valgrind": 0.3}
+"""Typical cost of a count, relative to the plain invocation and beyond it."""
 
 DETERMINISTIC = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 """Settings that make programs of known languages deterministic; a study may override them."""

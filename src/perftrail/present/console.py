@@ -501,7 +501,7 @@ def _words_before_search(event: Profiling | Counting | BuildCounted) -> str:
             )
             return (
                 f"from the oldest to the newest build: {event.metric} {requested}, instructions {instructions}; "
-                "perftrail searches by instructions, one count for each build "
+                "perftrail searches by instructions "
                 f"(about {duration(event.seconds)} without builds), and certifies by {event.metric}"
             )
         case BuildCounted():
