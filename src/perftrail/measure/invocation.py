@@ -24,6 +24,7 @@ from perftrail.measure.events import now
 from perftrail.measure.fixtures import Fixtures, placed
 from perftrail.measure.instructions import DETERMINISTIC, InstructionCounter, Method
 from perftrail.measure.noise_policy import NoiseObserver
+from perftrail.measure.process_metrics import allocation_metrics, process_methods, process_metrics
 from perftrail.measure.resident import ResidentProcesses
 from perftrail.measure.services import FixtureFailed
 from perftrail.measure.stored_outputs import log_name
@@ -67,78 +68,9 @@ if TYPE_CHECKING:
     from perftrail.model.build import Stage
     from perftrail.model.measurement import DrawnEnvironment, Outcome, Phase
     from perftrail.model.metrics import Counter
-    from perftrail.model.process import AllocationCounts, Ended, LockCounts
+    from perftrail.model.process import Ended
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Starter
-    from perftrail.process.tree_usage import Usage
-
-
-def process_metrics(ran: Ran, of_services: Usage | None = None) -> dict[str, float]:
-    """Return the metrics of a process: seconds, bytes, counts; those of services instead, where they are measured."""
-    if of_services is not None:
-        return {
-            "wall": ran.wall_seconds,
-            "cpu": of_services.cpu_seconds,
-            "peak_memory_tree": float(of_services.peak_bytes),
-        }
-    values = {
-        "wall": ran.wall_seconds,
-        "cpu": ran.cpu_seconds,
-        "user": ran.user_seconds,
-        "system": ran.system_seconds,
-        "peak_memory": float(ran.max_rss_bytes),
-        "voluntary_switches": float(ran.voluntary_switches),
-        "involuntary_switches": float(ran.involuntary_switches),
-        "page_faults": float(ran.minor_faults + ran.major_faults),
-    }
-    if ran.tree_memory is not None:
-        values["peak_memory_tree"] = float(ran.tree_memory.bytes)
-    if ran.locks is not None:
-        values |= lock_metrics(ran.locks)
-        values["counted_processes"] = float(ran.locks.processes)
-    return values
-
-
-def allocation_metrics(counts: AllocationCounts) -> dict[str, float]:
-    """Return the metrics of counted allocations: counts, bytes."""
-    return {
-        "allocations": float(counts.allocations),
-        "allocated_bytes": float(counts.bytes),
-        "heap_peak": float(counts.heap_peak_bytes),
-        "mappings": float(counts.mappings),
-        "mapped_bytes": float(counts.mapped_bytes),
-    }
-
-
-def lock_metrics(locks: LockCounts) -> dict[str, float]:
-    """Return the metrics of counted locks and waits: counts, seconds."""
-    values = {
-        "locks": float(locks.locks),
-        "contended_locks": float(locks.contended),
-        "lock_wait": locks.wait_seconds,
-    }
-    kinds = {
-        "condition": locks.conditions,
-        "barrier": locks.barriers,
-        "semaphore": locks.semaphores,
-        "join": locks.joins,
-        "spin": locks.spins,
-    }
-    for kind, waits in kinds.items():
-        values |= {f"{kind}s": float(waits.number), f"{kind}_wait": waits.seconds}
-    return values
-
-
-def process_methods(ran: Ran, of_services: Usage | None = None) -> dict[str, str]:
-    """Return how the metrics of a process were measured, where several methods exist."""
-    if of_services is not None:
-        return {"cpu": of_services.cpu_method, "peak_memory_tree": of_services.peak_method}
-    found = {"peak_memory": "rusage", "cpu": "rusage"}
-    if ran.tree_memory is not None:
-        found["peak_memory_tree"] = ran.tree_memory.method
-    if ran.locks is not None:
-        found |= dict.fromkeys(COUNTED["locks"], ran.locks.method)
-    return found
 
 
 INHERITED_WHEN_COUNTED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")

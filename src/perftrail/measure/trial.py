@@ -18,8 +18,8 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer, UsageError
-from perftrail.measure.invocation import process_methods, process_metrics
 from perftrail.measure.noise_policy import NoiseObserver, ObservedRun
+from perftrail.measure.process_metrics import process_methods, process_metrics
 from perftrail.measure.sandboxes import open_trial_starter, remove_leftovers
 from perftrail.model.benchmark import Point
 from perftrail.model.expression import bare_value

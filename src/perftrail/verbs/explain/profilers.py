@@ -24,7 +24,7 @@ from perftrail.measure.function_profilers import (
     program_functions,
     under,
 )
-from perftrail.measure.invocation import allocation_metrics, lock_metrics
+from perftrail.measure.process_metrics import allocation_metrics, lock_metrics
 from perftrail.model.build import Failure
 from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.process import Command, Exited
