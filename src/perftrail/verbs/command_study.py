@@ -19,7 +19,8 @@ from perftrail.model.wording import quoted
 from perftrail.opening import hide_from_git
 from perftrail.studyfile import COMMAND_STUDY, FILE_NAME, NO_STUDY
 from perftrail.studyfile.writing import toml
-from perftrail.verbs.init.start import draft_study, repository_root, study_text, write_text
+from perftrail.verbs.init.start import draft_study, repository_root, write_text
+from perftrail.verbs.init.study_text import study_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -15,7 +15,8 @@ from perftrail.errors import UsageError
 from perftrail.model.study import Study
 from perftrail.present.plan import print_first_study
 from perftrail.verbs.init.draft import SourceDraft, StudyDraft
-from perftrail.verbs.init.start import FirstStudy, study_text, write_first_study
+from perftrail.verbs.init.start import FirstStudy, write_first_study
+from perftrail.verbs.init.study_text import study_text
 from tests.sources.repositories import Repository
 from tests.verbs.init.projects import MAIN_C, PROJECTS, Project
 
