@@ -18,7 +18,8 @@ from perftrail.model.source import Skip, Source
 from perftrail.model.study import Study
 from perftrail.results.selection import Selection
 from perftrail.search.answer import Answer, Change, Verdict
-from perftrail.verbs.check import Attempt, study_plan
+from perftrail.verbs.attempt import Attempt
+from perftrail.verbs.check import study_plan
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain

@@ -76,10 +76,11 @@ def json_types() -> Mapping[str, object]:
     from perftrail.store.copying import CopyJson
     from perftrail.store.upkeep import CompactedJson, ForgettingJson, StatisticsJson
     from perftrail.verbs.after_find import FindAnswerThenJson, FindTableThenJson
+    from perftrail.verbs.attempt import AttemptReportJson
     from perftrail.verbs.backport.result import BackportConflictJson, BackportReportJson
     from perftrail.verbs.backport.revert import RevertJson
     from perftrail.verbs.build import BuildReportJson
-    from perftrail.verbs.check import AttemptReportJson, StudyPlanJson
+    from perftrail.verbs.check import StudyPlanJson
     from perftrail.verbs.doctor import DoctorReportJson
     from perftrail.verbs.explain.explain import ExplainReportJson
     from perftrail.verbs.explained_search import ExplainedSearchJson

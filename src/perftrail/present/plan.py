@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from perftrail.model.recipe import Variant
     from perftrail.model.study import Study
     from perftrail.results.remaining_work import Span
-    from perftrail.verbs.check import AttemptReport, FirstRun, StudyPlan, UnreadFiles
+    from perftrail.verbs.attempt import AttemptReport, FirstRun, UnreadFiles
+    from perftrail.verbs.check import StudyPlan
     from perftrail.verbs.init.draft import BuildDraft, StudyDraft
     from perftrail.verbs.init.start import FirstStudy
 

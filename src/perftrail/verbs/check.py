@@ -1,55 +1,40 @@
-"""Report the plan of a study and its cost, and try a few revisions.
-
-`study_plan` counts existing and missing builds and samples. `Attempt` is `check --try`: it builds, starts and relinks
-a few revisions, and groups their failures.
-"""
+"""Report the plan of a study and its cost: existing and missing builds and samples, and the time left."""
 
 from __future__ import annotations
 
-import math
 import posixpath
 import shlex
 import shutil
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from perftrail.builds.artefact import covers, output_files
+from perftrail.builds.artefact import covers
 from perftrail.builds.environment import search_path
 from perftrail.builds.relinking import missing_linker
-from perftrail.errors import UsageError
-from perftrail.measure.events import HistoryRead, Skipped
-from perftrail.measure.failure_groups import FailureGroupJson, group_failures, study_line, without_details
+from perftrail.measure.failure_groups import FailureGroupJson, group_failures
 from perftrail.measure.fixtures import machine_warnings
 from perftrail.measure.invocation_runner import RunnableOutcomes
-from perftrail.measure.remedies import remedies
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.model.build import Built, Failure
-from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
+from perftrail.model.measurement import Runnable
 from perftrail.model.placeholders import insert_texts, names
 from perftrail.model.plan import cells, same_everywhere, subjects
-from perftrail.model.reads import patterns_of
-from perftrail.model.source import MAIN, NO_PINS, PinsJson, matching
+from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.model.subject import Subject
-from perftrail.model.target import shown_metrics
 from perftrail.model.wording import likely_unit, listed, nearest, quoted
-from perftrail.ports import ListableSource
 from perftrail.results.remaining_work import PlanProgress, Span
-from perftrail.results.rows import units_of
-from perftrail.search.forecast import USUAL_BUILDS, USUAL_RUNS
 from perftrail.studyfile.reading import mistake
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.errors import Mistake
-    from perftrail.measure.events import Event
     from perftrail.measure.failure_groups import FailureGroup
-    from perftrail.measure.remedies import Remedy
-    from perftrail.measure.session import BuildView, Session
+    from perftrail.measure.session import BuildView
     from perftrail.measure.sources import SkippedRevisions
-    from perftrail.model.measurement import Outcome, Phase
+    from perftrail.model.measurement import Outcome
     from perftrail.model.plan import Cell
     from perftrail.model.recipe import Build, Era, VariantBuild
     from perftrail.model.source import Pins
@@ -106,59 +91,6 @@ class StudyPlanJson(PinsJson):
     warnings: list[str]
 
 
-class GroupWithRemediesJson(FailureGroupJson):
-    """Subjects that fail for one reason, and possible remedies."""
-
-    study_line: Annotated[str, "the line of the study file that the failure is about: FILE:LINE (KEY)"]
-    benchmarks: Annotated[list[str], "the benchmarks that fail; empty: the builds fail"]
-    remedies: Annotated[list[str], "lines of a study file"]
-
-
-class ValueJson(TypedDict):
-    """A value and its unit."""
-
-    value: float
-    unit: str
-
-
-class FirstRunJson(TypedDict):
-    """The first run of a benchmark that was measured, of the newest revision that works."""
-
-    benchmark: str
-    revision: str
-    variant: str
-    parameters: dict[str, int | float | str]
-    metrics: dict[str, ValueJson]
-
-
-class UnreadFilesJson(TypedDict):
-    """Files that no observed build uses, as lines for the study."""
-
-    observed: Annotated[list[str], "revisions whose builds were observed with strace"]
-    unaffected_by: Annotated[list[str], "proposed build.unaffected_by; empty if nothing is worth it"]
-    revisions: Annotated[int, "revisions that change only files of the proposal"]
-    incomplete: Annotated[str, "why there is no proposal"]
-
-
-class AttemptReportJson(TypedDict):
-    """Results of trying a few revisions."""
-
-    tried: Annotated[list[str], "revisions that were built"]
-    subjects: Annotated[int, "number of tried combinations of revision and variant"]
-    built: Annotated[int, "subjects that were built"]
-    usable: Annotated[int, "subjects that were built and ran at least one benchmark"]
-    partly: Annotated[int, "usable subjects that failed in another benchmark"]
-    relinked: Annotated[int | None, "subjects that were relinked and then ran; null: no recipe relinks"]
-    outputs: Annotated[list[str], "first output files of the newest revision that was built"]
-    first_runs: list[FirstRunJson]
-    failures: list[GroupWithRemediesJson]
-    find_seconds: Annotated[
-        SecondsJson | None, "likely time of find; null: the study names no metric, or nothing ran"
-    ]
-    unread: Annotated[UnreadFilesJson | None, "null: builds cannot be observed here"]
-    plan: StudyPlanJson
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyPlan:
     """A study's plan: counts of wanted, built, failed and stored items, and the remaining time.
@@ -211,13 +143,14 @@ class StudyPlan:
                 "left_least": int(self.left.least),
                 "left_most": int(self.left.most),
             },
-            "seconds": _seconds_json(self.seconds),
+            "seconds": seconds_json(self.seconds),
             "unseen_points": self.unseen,
             "warnings": list(self.warnings),
         }
 
 
-def _seconds_json(span: Span | None) -> SecondsJson | None:
+def seconds_json(span: Span | None) -> SecondsJson | None:
+    """Return a span of seconds as JSON; null without one."""
     return None if span is None else {"least": round(span.least, 1), "most": round(span.most, 1)}
 
 
@@ -420,376 +353,3 @@ def _plan_state(view: BuildView, selection: Selection, revisions: Sequence[Revis
         runnables=runnables,
         outcomes=view.store.outcomes(tuple(keys), view.machine.id),
     )
-
-
-LAYOUTS = (1, 2, 3)
-"""Seeds for relinking the newest revision: enough to detect that relinking has no effect."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupWithRemedies:
-    """A group of tried subjects, with remedies if these subjects are one range of the history.
-
-    `benchmarks` fail for this reason, none if the builds fail. `study_lines` are the lines of the study file that the
-    failure is about: one for each benchmark.
-    """
-
-    group: FailureGroup
-    remedies: tuple[Remedy, ...]
-    study_lines: tuple[str, ...]
-    benchmarks: tuple[str, ...] = ()
-
-    @property
-    def study_line(self) -> str:
-        """The first line of the study file that the failure is about."""
-        return self.study_lines[0]
-
-    def as_json(self) -> GroupWithRemediesJson:
-        """Return the group as `check --try --json` prints it, each remedy as lines of a study file."""
-        return {
-            **self.group.as_json(),
-            "remedies": ["\n".join(each.lines) for each in self.remedies],
-            "study_line": self.study_line,
-            "benchmarks": list(self.benchmarks),
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstRun:
-    """A benchmark's first measured run: its cell, and the metrics that tables show, with their units."""
-
-    cell: Cell
-    values: Mapping[str, float]
-    units: Mapping[str, str]
-
-    def as_json(self) -> FirstRunJson:
-        """Return the run as `check --try --json` prints it."""
-        return {
-            "benchmark": self.cell.benchmark,
-            "revision": self.cell.subject.revision.id,
-            "variant": self.cell.subject.variant,
-            "parameters": dict(self.cell.point.values),
-            "metrics": {
-                name: {"value": value, "unit": self.units[name]} for name, value in self.values.items()
-            },
-        }
-
-
-MOST_PATTERNS = 12
-"""Number of paths that `check --try` proposes for `build.unaffected_by`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadFiles:
-    """Paths that no observed build uses, and the number of revisions that change only these.
-
-    `patterns` are those that revisions of the history change, the most often changed first. `incomplete` states why
-    there is no proposal.
-    """
-
-    observed: tuple[Revision, ...]
-    patterns: tuple[str, ...] = ()
-    revisions: int = 0
-    incomplete: str = ""
-
-    def as_json(self) -> UnreadFilesJson:
-        """Return the proposal as `check --try --json` prints it."""
-        return {
-            "observed": [revision.id for revision in self.observed],
-            "unaffected_by": list(self.patterns),
-            "revisions": self.revisions,
-            "incomplete": self.incomplete,
-        }
-
-
-def propose_unaffected(
-    unread: Collection[str], every: Collection[str], touched: Sequence[Sequence[str]]
-) -> tuple[tuple[str, ...], int]:
-    """Return paths for `build.unaffected_by` that cover unread files only, and how many revisions change only these.
-
-    `every` are all files of the observed trees, `touched` the changed files of each revision of the history.
-
-    >>> propose_unaffected({"NEWS", "docs/a", "x"}, ["a.c", "NEWS", "docs/a", "x"], [["docs/a"], ["NEWS", "a.c"]])
-    (('NEWS', 'docs'), 1)
-    """
-    patterns = patterns_of(unread, every)
-    counts = dict.fromkeys(patterns, 0)
-    for paths in touched:
-        for pattern in {found for path in paths if (found := _pattern_of(path, counts)) is not None}:
-            counts[pattern] += 1
-    chosen = sorted((each for each in patterns if counts[each]), key=lambda each: (-counts[each], each))
-    proposed = dict.fromkeys(chosen[:MOST_PATTERNS], 0)
-    only = sum(bool(paths) and all(_pattern_of(path, proposed) for path in paths) for paths in touched)
-    return tuple(proposed), only
-
-
-def _pattern_of(path: str, patterns: Mapping[str, int]) -> str | None:
-    """Return the pattern that is a path or a directory above it."""
-    parts = path.split("/")
-    names = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
-    return next((name for name in names if name in patterns), None)
-
-
-MOST_OUTPUTS = 5
-"""Largest number of output files that `check --try` names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptReport:
-    """The result of `check --try`: numbers of subjects, failures, first runs, and the updated plan.
-
-    `usable` counts subjects that were built and ran a benchmark, `partly` those of them that failed in another
-    benchmark, `relinked` those that were relinked and then ran; `None` if no recipe relinks. `outputs` are output
-    files of the newest build. `find_seconds` is the likely time of a search.
-    """
-
-    plan: StudyPlan
-    tried: tuple[Subject, ...]
-    built: int
-    usable: int
-    failure_groups: tuple[GroupWithRemedies, ...]
-    partly: int = 0
-    relinked: int | None = None
-    outputs: tuple[str, ...] = ()
-    first_runs: tuple[FirstRun, ...] = ()
-    find_seconds: Span | None = None
-    unread: UnreadFiles | None = None
-
-    @property
-    def useful(self) -> bool:
-        """Whether at least one subject was built and ran."""
-        return self.usable > 0
-
-    def as_json(self) -> AttemptReportJson:
-        """Return the report as `check --try --json` prints it."""
-        return {
-            "tried": list(dict.fromkeys(subject.revision.id for subject in self.tried)),
-            "subjects": len(self.tried),
-            "built": self.built,
-            "usable": self.usable,
-            "partly": self.partly,
-            "relinked": self.relinked,
-            "outputs": list(self.outputs),
-            "first_runs": [run.as_json() for run in self.first_runs],
-            "failures": [group.as_json() for group in self.failure_groups],
-            "find_seconds": _seconds_json(self.find_seconds),
-            "unread": None if self.unread is None else self.unread.as_json(),
-            "plan": self.plan.as_json(),
-        }
-
-
-class Attempt:
-    """Tries revisions spread evenly over the range: builds each, and starts the first point of each benchmark.
-
-    Builds and invocations are the same as those of `run`, are stored, and are reused.
-    """
-
-    def __init__(self, session: Session, selection: Selection, *, count: int) -> None:
-        self._session = session
-        self._selection = selection
-        self._count = count
-        self._built: dict[Subject, Built] = {}
-        self._started: set[Subject] = set()
-        self._relinked: set[Subject] = set()
-        self._can_relink = False
-        self._failures: dict[str | None, dict[Subject, Failure]] = {}
-        self._first_runs: dict[str, FirstRun] = {}
-        self._invocation_seconds: list[float] = []
-
-    def events(self) -> Generator[Event, None, AttemptReport]:
-        """Try the revisions; yield events and return the report. Raises `UsageError` if nothing is selected."""
-        revisions = self._session.source.history()
-        yield HistoryRead(revisions=revisions)
-        subject_builder = self._session.subject_builder
-        yield from (Skipped(skipped=each) for each in subject_builder.skipped_revisions(revisions))
-        tried = self._chosen(subject_builder.wanted(revisions))
-        yield from subject_builder.build_in_parallel(tried)
-        for subject in tried:
-            yield from self._try(subject)
-            layouts = LAYOUTS if subject == tried[-1] else LAYOUTS[:1]
-            yield from self._relink(self._first_cells(subject), layouts)
-        plan = study_plan(self._session, self._selection)
-        return AttemptReport(
-            plan=plan,
-            tried=tried,
-            built=len(self._built),
-            usable=len(self._started),
-            failure_groups=self._failure_groups(tried),
-            partly=sum(
-                any(subject in failed for failed in self._failures.values()) for subject in self._started
-            ),
-            relinked=len(self._relinked) if self._can_relink else None,
-            outputs=self._outputs(),
-            first_runs=tuple(self._first_runs.values()),
-            find_seconds=self._find_seconds(len(revisions), left=plan.subjects - plan.built - plan.failed),
-            unread=(yield from self._unread_files(revisions)),
-        )
-
-    def _failure_groups(self, tried: Sequence[Subject]) -> tuple[GroupWithRemedies, ...]:
-        """Group the failures of builds and of benchmarks; those that fail for one reason share a group."""
-        groups: dict[tuple[str, str, tuple[Subject, ...]], tuple[FailureGroup, list[str | None]]] = {}
-        for benchmark, failures in self._failures.items():
-            for group in group_failures(tried, failures):
-                reason = (group.failure.stage, without_details(group.line), group.subjects)
-                groups.setdefault(reason, (group, []))[1].append(benchmark)
-        ordered = sorted(groups.values(), key=lambda each: len(each[0].subjects), reverse=True)
-        return tuple(self._with_remedies(group, benchmarks) for group, benchmarks in ordered)
-
-    def _with_remedies(self, group: FailureGroup, benchmarks: Sequence[str | None]) -> GroupWithRemedies:
-        first, inputs = group.subjects[0], self._session.subject_builder.build_inputs
-        study, eras = self._session.study, inputs.eras_of(first)
-        lines = (study_line(group.failure, study, benchmark, first, eras) for benchmark in benchmarks)
-        return GroupWithRemedies(
-            group=group,
-            remedies=remedies(group, inputs.recipe(first)),
-            study_lines=tuple(dict.fromkeys(lines)),
-            benchmarks=tuple(benchmark for benchmark in benchmarks if benchmark is not None),
-        )
-
-    def _outputs(self) -> tuple[str, ...]:
-        """Return output files of the newest build, if the recipe names outputs."""
-        if not self._built:
-            return ()
-        subject = next(reversed(self._built))
-        globs = self._session.subject_builder.build_inputs.recipe(subject).outputs
-        root = Path(self._built[subject].directory)
-        return output_files(root, globs, most=MOST_OUTPUTS) if globs else ()
-
-    def _unread_files(self, revisions: Sequence[Revision]) -> Generator[Event, None, UnreadFiles | None]:
-        """Observe the newest usable build of each recipe, and propose the files that none of them reads."""
-        source, subject_builder = self._session.source, self._session.subject_builder
-        inputs = subject_builder.build_inputs
-        chosen = {
-            inputs.recipe_key(inputs.recipe(subject)): subject
-            for subject in self._built
-            if subject in self._started
-        }
-        recipes = [inputs.recipe(subject) for subject in chosen.values()]
-        if not (chosen and isinstance(source, ListableSource) and subject_builder.can_observe):
-            return None
-        if self._session.study.along != MAIN or not all(each.outputs and not each.root for each in recipes):
-            return None
-        observed = tuple(dict.fromkeys(subject.revision for subject in chosen.values()))
-        reads = []
-        for subject in chosen.values():
-            reads.append((yield from subject_builder.observe(subject)))
-        if why := next((each.incomplete for each in reads if each.incomplete), ""):
-            return UnreadFiles(observed=observed, incomplete=why)
-        every = {path for revision in observed for path in source.files(revision)}
-        known = self._session.study.build.unaffected_by
-        wanted = {path for path in every if not (known and matching(known).fullmatch(path))}
-        for each in reads:
-            wanted &= each.unread(wanted)
-        patterns, only = propose_unaffected(wanted, every, source.touched(revisions))
-        return UnreadFiles(observed=observed, patterns=patterns, revisions=only)
-
-    def _find_seconds(self, revisions: int, *, left: int) -> Span | None:
-        """Return the time that most searches of this many revisions take; `None` if the study names no metric.
-
-        `left` is the number of revisions without a build: those that differ only in irrelevant files share one.
-        """
-        metrics = len(self._session.study.find.metric)
-        if not (metrics and self._invocation_seconds):
-            return None
-        build = statistics.median(each.seconds for each in self._built.values())
-        run = statistics.median(self._invocation_seconds)
-        least, most = (
-            min(left, math.log2(revisions) + builds) * build + runs * metrics * run
-            for builds, runs in zip(USUAL_BUILDS, USUAL_RUNS, strict=True)
-        )
-        return Span(least=least, most=most)
-
-    def _chosen(self, revisions: Sequence[Revision]) -> tuple[Subject, ...]:
-        variants = self._session.study.variants
-        wanted = [
-            revision
-            for revision in revisions
-            if any(self._first_cells(Subject(revision=revision, variant=name)) for name in variants)
-        ]
-        if not wanted:
-            raise UsageError("--only and source.skip exclude every revision; list them with perftrail check")
-        subjects = (
-            Subject(revision=revision, variant=name)
-            for revision in spread(wanted, self._count)
-            for name in variants
-        )
-        return tuple(subject for subject in subjects if self._first_cells(subject))
-
-    def _first_cells(self, subject: Subject) -> list[Cell]:
-        """Return the first wanted point of each benchmark of a subject."""
-        first: dict[str, Cell] = {}
-        for cell in cells(self._session.study, subject):
-            if self._selection.includes(cell):
-                first.setdefault(cell.benchmark, cell)
-        return list(first.values())
-
-    def _try(self, subject: Subject) -> Generator[Event, None, None]:
-        built = yield from self._session.subject_builder.build(subject)
-        if isinstance(built, Built):
-            self._built[subject] = built
-        for cell in self._first_cells(subject):
-            failure = yield from self._start(cell)
-            if failure is None:
-                self._started.add(subject)
-            else:
-                self._fail(cell, failure, is_built=isinstance(built, Built))
-
-    def _fail(self, cell: Cell, failure: Failure, *, is_built: bool = True) -> None:
-        """Record the first failure of a subject in each benchmark, or of its build."""
-        self._failures.setdefault(cell.benchmark if is_built else None, {}).setdefault(cell.subject, failure)
-
-    def _relink(self, cells: Sequence[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
-        """Relink the started cells in other orders, and start each once; no sample is stored."""
-        subject_builder, runner = self._session.subject_builder, self._session.runner
-        wanted = [
-            cell for cell in cells if cell.subject in self._started and subject_builder.can_relink(cell)
-        ]
-        if not wanted:
-            return
-        self._can_relink = True
-        yield from subject_builder.relink(wanted, layouts)
-        for cell in wanted:
-            for layout in layouts:
-                ready = yield from subject_builder.ready(cell, layout=layout)
-                failure = ready if isinstance(ready, Failure) else None
-                if not isinstance(ready, Failure) and layout == layouts[0]:
-                    result = runner.invoker.observe(ready, f"layout-{layout}", lambda command: command).result
-                    failure = result if isinstance(result, Failure) else None
-                if failure is not None:
-                    self._fail(cell, failure)
-                    return
-        self._relinked.add(wanted[0].subject)
-
-    def _start(self, cell: Cell) -> Generator[Event, None, Failure | None]:
-        ready = yield from self._session.subject_builder.ready(cell)
-        if isinstance(ready, Failure):
-            return ready
-        phase: Phase = "warmup" if self._session.study.measure.warmups else "sample"
-        outcome = yield from self._session.runner.outcome(ready, phase, 0)
-        if isinstance(outcome, FailedInvocation):
-            return outcome.failure
-        self._invocation_seconds.append(outcome.seconds)
-        study, name = self._session.study, cell.benchmark
-        shown = [metric for metric in shown_metrics(study, name) if metric in outcome.values]
-        self._first_runs[name] = FirstRun(
-            cell=cell,
-            values={metric: outcome.values[metric] for metric in shown},
-            units=units_of(study.benchmarks[name], shown),
-        )
-        return None
-
-
-def without_quiet_wait(study: Study) -> Study:
-    """Return a study whose warm-ups do not wait for a quiet machine, for `check --try`."""
-    if not study.measure.warmups:
-        return study
-    return replace(study, measure=replace(study.measure, quiet=Quiet()))
-
-
-def spread(revisions: Sequence[Revision], count: int) -> tuple[Revision, ...]:
-    """Select revisions evenly, always the newest, and the oldest if there are two or more."""
-    last = len(revisions) - 1
-    if count == 1:
-        return (revisions[last],)
-    positions = {round(number * last / (count - 1)) for number in range(count)}
-    return tuple(revisions[position] for position in sorted(positions))

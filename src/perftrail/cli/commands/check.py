@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.model.study import Study
     from perftrail.results.selection import Selection
-    from perftrail.verbs.check import AttemptReport
+    from perftrail.verbs.attempt import AttemptReport
 
 
 @click.command("check", cls=Command)
@@ -110,7 +110,7 @@ def _checked(
         return None
     loaded = options.with_suites(loaded, lambda session: ends(session.source.history()), jobs=jobs)
     from perftrail.present.plan import print_attempt
-    from perftrail.verbs.check import Attempt, without_quiet_wait
+    from perftrail.verbs.attempt import Attempt, without_quiet_wait
 
     report = options.run(
         without_quiet_wait(loaded),
