@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.measure.invocation import not_started
+from perftrail.measure.failed_invocation import not_started
 from perftrail.model.process import Command, NotStarted
 
 

@@ -17,8 +17,8 @@ from perftrail.find import step_record
 from perftrail.find.answer import FindTable
 from perftrail.find.journal import SearchProgress
 from perftrail.measure.events import BuilderMessage
+from perftrail.measure.failed_invocation import NO_INPUT
 from perftrail.measure.failure_groups import same_reason
-from perftrail.measure.invocation import NO_INPUT
 from perftrail.measure.pairs import logarithm
 from perftrail.model.build import Built as KnownBuild
 from perftrail.model.build import Failure

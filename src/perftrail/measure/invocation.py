@@ -6,7 +6,6 @@ one, and the noise observer.
 
 from __future__ import annotations
 
-import errno
 import os
 import shlex
 import tempfile
@@ -15,12 +14,13 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from perftrail.file_tree import emptied, remove_tree
 from perftrail.formats.printed import has_items, read_metrics
 from perftrail.measure.build_paths import BuildPaths, LinkedBuild
 from perftrail.measure.events import now
+from perftrail.measure.failed_invocation import last_line_of, log_text, why_failed
 from perftrail.measure.fixtures import Fixtures, placed
 from perftrail.measure.instructions import DETERMINISTIC, InstructionCounter, Method
 from perftrail.measure.noise_policy import NoiseObserver
@@ -35,20 +35,14 @@ from perftrail.model.metrics import COUNTED
 from perftrail.model.placeholders import fill, split_command
 from perftrail.model.plan import command_line, run_environment
 from perftrail.model.process import (
-    Cancelled,
     Command,
     Exited,
     NotStarted,
-    OutOfMemory,
     Ran,
-    Signalled,
     TimedOut,
     describe_end,
-    why_uncounted,
 )
-from perftrail.model.sandbox import with_refusals
 from perftrail.model.suite import SuiteBenchmark
-from perftrail.model.wording import nearest
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine.load import Watch
 from perftrail.process.sandbox.contained import SandboxedStarter
@@ -65,10 +59,8 @@ if TYPE_CHECKING:
     from perftrail.measure.services import BackgroundStarter
     from perftrail.measure.subjects import PlannedInvocation, Ready
     from perftrail.model.benchmark import Benchmark
-    from perftrail.model.build import Stage
     from perftrail.model.measurement import DrawnEnvironment, Outcome, Phase
     from perftrail.model.metrics import Counter
-    from perftrail.model.process import Ended
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Starter
 
@@ -81,21 +73,6 @@ OUTPUT_CAP_BYTES = 16 << 20
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
 """The variables of perftrail's environment that a benchmark receives; the study adds the rest."""
-
-
-NOT_RUN = (126, 127)
-"""The exit codes of a shell or a dynamic linker that could not run a program."""
-
-NOT_LOADED = (
-    "error while loading shared libraries",
-    "symbol lookup error",
-    "Error loading shared library",
-    "Error relocating",
-)
-"""Messages of glibc's and musl's dynamic linkers."""
-
-NOT_PRELOADED = "from LD_PRELOAD cannot be preloaded (cannot open shared object file)"
-"""Message of glibc's dynamic linker before it runs the program without the library that the study preloads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +158,7 @@ class Invoker:
                 with fixture.usage() as usage:
                     observed = self._observer.observe(lambda: self.starter.run(command))
                 ran = observed.ran
-                failure = _why_failed(ran, benchmark, log, command=command, build=build)
+                failure = why_failed(ran, benchmark, log, command=command, build=build)
                 fixture.conclude(command)
         except FixtureFailed as failed:
             return _failed_fixture(planned, failed, started=started, seconds=time.monotonic() - began)
@@ -291,7 +268,7 @@ class Invoker:
             key, planned.draw.seed, command_in, timeout_seconds=benchmark.timeout_seconds
         )
         if isinstance(started, str):
-            return Failure(stage="start", message=f"{started}{_last_line(output)}", log=str(output))
+            return Failure(stage="start", message=f"{started}{last_line_of(output)}", log=str(output))
         return started
 
     def _count(self, planned: PlannedInvocation, counter: Counter) -> Outcome:
@@ -309,7 +286,7 @@ class Invoker:
                 command = self._command(planned.ready, log, INHERITED_WHEN_COUNTED, fixture=fixture)
                 fixture.prepare(command)
                 ran, values, method = self._counted(command, counter)
-                failure = _why_failed(ran, benchmark, log, command=command, build=build)
+                failure = why_failed(ran, benchmark, log, command=command, build=build)
                 fixture.conclude(command)
         except FixtureFailed as failed:
             return _failed_fixture(planned, failed, started=started, seconds=time.monotonic() - began)
@@ -384,14 +361,14 @@ class Invoker:
                 with fixture.usage() as usage:
                     ran = (start or self.starter.run)(command)
                 build = ready.prepared.built.directory
-                failure = _why_failed(ran, benchmark, log, command=command, build=build)
+                failure = why_failed(ran, benchmark, log, command=command, build=build)
                 fixture.conclude(command)
         except FixtureFailed as failed:
             failure = Failure(stage="fixture", message=str(failed), log=failed.log)
             ended = NotStarted(errno=0, message=str(failed), stage="fixture")
             ran = Ran.uncounted(ended, began=began, now=time.monotonic())
             return UnrecordedRun(ran=ran, result=failure, log=failed.log)
-        read = {} if failure else read_metrics(benchmark.metrics, _text(log), log=str(log))
+        read = {} if failure else read_metrics(benchmark.metrics, log_text(log), log=str(log))
         values = read if isinstance(read, Failure) else {**process_metrics(ran, usage), **read}
         return UnrecordedRun(ran=ran, result=failure or values, log=str(log))
 
@@ -465,7 +442,7 @@ def _why_unanswered(answer: Answer, log: Path, *, timeout_seconds: float) -> Fai
 
 def _read(benchmark: Benchmark, log: Path, *, methods: dict[str, str]) -> dict[str, float] | Failure:
     """Return the metrics of an output; a suite's empty output means that this revision lacks the benchmark."""
-    output = _text(log)
+    output = log_text(log)
     read = read_metrics(benchmark.metrics, output, log=str(log), methods=methods)
     if (
         isinstance(read, Failure)
@@ -527,112 +504,6 @@ def _words(text: str, benchmark: Benchmark, values: Mapping[str, str]) -> tuple[
     return tuple(fill(word, values) for word in split_command(text))
 
 
-def _why_failed(ran: Ran, benchmark: Benchmark, log: Path, *, command: Command, build: str) -> Failure | None:
-    """Return why an invocation has no usable metrics, or `None`; `build` is the directory of its build."""
-    failure = _failure(ran.ended, benchmark, log, command=command, build=build) or _not_preloaded(log)
-    if failure is None and command.allocation_counter != "off" and (why := why_uncounted(ran.allocations)):
-        failure = Failure(stage="metric", message=why, log=str(log))
-    return failure and replace(failure, message=with_refusals(failure.message, ran.refused))
-
-
-NO_INPUT = "cannot read standard input from"
-"""Start of the message about a missing input file."""
-
-
-def not_started(ended: NotStarted, command: Command, *, build: str) -> str:
-    """Return which program or file is missing, and which programs the build has."""
-    program, stdin = command.arguments[0], command.stdin
-    if ended.stage == "stdin" and stdin is not None:
-        return f"{NO_INPUT} {_in_build(stdin, build)}: {_reason(ended)}"
-    shown = _in_build(program, build)
-    if ended.stage == "chdir":
-        shown = f"{shown} in {_in_build(command.directory, build)}"
-    if ended.stage != "exec":
-        return f"cannot start {shown}: {ended.stage}: {_reason(ended)}"
-    if ended.errno != errno.ENOENT:
-        return f"cannot start {shown}: {_reason(ended)}"
-    if Path(command.directory, program).exists():
-        return f"cannot start {shown}: the interpreter in its first line, or its loader, does not exist"
-    if "/" not in program:
-        return f"cannot start {shown}: no such command in the search path{_suggestion(build, program)}"
-    return f"cannot start {shown}: no such file{_suggestion(build, program)}"
-
-
-def _reason(ended: NotStarted) -> str:
-    if ended.errno == errno.ENOENT:
-        return "no such directory" if ended.stage == "chdir" else "no such file"
-    return os.strerror(ended.errno).lower()
-
-
-def _in_build(path: str, build: str) -> str:
-    """Write a path below the build with its placeholder."""
-    inside = f"{build.rstrip('/')}/"
-    return f"{{build}}/{path.removeprefix(inside)}" if path.startswith(inside) else path
-
-
-MOST_PROGRAMS = 5
-
-
-def _suggestion(build: str, program: str) -> str:
-    """Name the programs of the build that may have been meant."""
-    directory = Path(program).parent if program.startswith(f"{build}/") else Path(build)
-    try:
-        files = sorted(
-            each.name for each in directory.iterdir() if each.is_file() and os.access(each, os.X_OK)
-        )
-    except OSError:
-        files = []
-    if not files:
-        return f"; {_in_build(str(directory), build) if str(directory) != build else 'the build'} has no programs"
-    near = nearest(Path(program).name, files)
-    at = {name: _in_build(str(directory / name), build) for name in files}
-    if near is not None:
-        return f"; did you mean {at[near]}?"
-    more = f" and {len(files) - MOST_PROGRAMS} more" if len(files) > MOST_PROGRAMS else ""
-    return f"; the build has: {', '.join(at[name] for name in files[:MOST_PROGRAMS])}{more}"
-
-
-def _failure(
-    ended: Ended, benchmark: Benchmark, log: Path, *, command: Command, build: str
-) -> Failure | None:
-    message = describe_end(
-        ended, timeout_seconds=benchmark.timeout_seconds, memory_limit_bytes=benchmark.memory_limit_bytes
-    )
-    last_line = _last_line(log)
-    match ended:
-        case Exited(code=0):
-            return None
-        case Exited(code=code):
-            stage: Stage = "start" if _never_began(code, benchmark, last_line) else "crash"
-            return Failure(stage=stage, message=f"{message}{last_line}", log=str(log))
-        case Signalled():
-            return Failure(stage="crash", message=f"{message}{last_line}", log=str(log))
-        case TimedOut():
-            return Failure(stage="timeout", message=message, log=str(log))
-        case OutOfMemory():
-            return Failure(stage="memory", message=message, log=str(log))
-        case NotStarted():
-            if not (Path(build).is_dir() or log.parent.is_dir()):
-                raise FileNotFoundError(errno.ENOENT, "the results were removed", build)
-            return Failure(stage="start", message=not_started(ended, command, build=build), log=str(log))
-        case Cancelled():
-            raise KeyboardInterrupt
-        case _:
-            assert_never(ended)
-
-
-def _not_preloaded(log: Path) -> Failure | None:
-    last_line = next(
-        (line for line in _text(log.with_suffix(".err")).splitlines() if NOT_PRELOADED in line), None
-    )
-    return Failure(stage="start", message=last_line.strip(), log=str(log)) if last_line else None
-
-
-def _never_began(code: int, benchmark: Benchmark, last_line: str) -> bool:
-    """Whether the shell or the dynamic linker failed before the program ran: both have distinct exit codes."""
-    return code in NOT_RUN and (benchmark.shell or any(words in last_line for words in NOT_LOADED))
-
-
 def _flags(ran: Ran) -> tuple[str, ...]:
     """Return flags that limit what the values mean."""
     flags = []
@@ -641,19 +512,6 @@ def _flags(ran: Ran) -> tuple[str, ...]:
     if ran.orphans.killed:
         flags.append("orphans-killed")
     return tuple(flags)
-
-
-def _text(log: Path) -> str:
-    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-
-
-def _last_line(log: Path) -> str:
-    """Return the last line of a failed program's error output; without one, that of its output, as a quote."""
-    for file, words in ((log.with_suffix(".err"), ": {}"), (log, '; its last line is "{}"')):
-        lines = [line.strip() for line in _text(file).splitlines() if line.strip()]
-        if lines:
-            return words.format(lines[-1])
-    return ""
 
 
 def _drop_empty(log: Path) -> None:
