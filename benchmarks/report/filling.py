@@ -13,9 +13,9 @@ from sqlalchemy import insert
 from benchmarks.store.filling import store_runnables
 from perftrail import studyfile
 from perftrail.builds.toolchain import local_tools
+from perftrail.measure.build_inputs import BuildInputs
 from perftrail.measure.build_workers import open_builder
 from perftrail.measure.sources import NO_ERAS, open_sources
-from perftrail.measure.subjects import BuildInputs
 from perftrail.model.build import BuildRecord, Built, Prepared, content_key
 from perftrail.model.measurement import Draw, InvocationKey, Measurement, Runnable
 from perftrail.model.plan import cells, recipe_of

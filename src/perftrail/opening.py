@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from perftrail.builds.toolchain import local_tools
 from perftrail.errors import ClusterError, LauncherError, SourceError, StoreError, StudyError, UsageError
 from perftrail.local_engine import LocalEngine
+from perftrail.measure.build_inputs import BuildInputs, no_tools
 from perftrail.measure.build_workers import open_build_workers, open_builder, sandboxes
 from perftrail.measure.invocation import open_invoker
 from perftrail.measure.invocation_runner import InvocationRunner
 from perftrail.measure.sandboxes import remove_leftovers
 from perftrail.measure.session import BuildView, Session, View
 from perftrail.measure.sources import NO_ERAS, eras_of, open_sources, unknown_names
-from perftrail.measure.subjects import BuildInputs, SubjectBuilder, no_tools
+from perftrail.measure.subjects import SubjectBuilder
 from perftrail.model.source import MAIN, NO_PINS
 from perftrail.model.wording import counted
 from perftrail.process.launcher import Launcher
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
     from perftrail.builds.workers import BuildWorkers, RemoteBuildWorkers
     from perftrail.cluster.fleet import Fleet
     from perftrail.errors import PerftrailError
+    from perftrail.measure.build_inputs import Tools
     from perftrail.measure.invocation import Invoker
     from perftrail.measure.noise_policy import Noise
     from perftrail.measure.sources import Sources
-    from perftrail.measure.subjects import Tools
     from perftrail.model.build import ManualBuild
     from perftrail.model.measurement import Machine
     from perftrail.model.patch import Patched

@@ -17,10 +17,11 @@ from perftrail.model.source import NO_PINS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from perftrail.measure.build_inputs import BuildInputs
     from perftrail.measure.failure_groups import FailureGroup
     from perftrail.measure.invocation_runner import InvocationRunner
     from perftrail.measure.sources import SkippedRevisions
-    from perftrail.measure.subjects import BuildInputs, SubjectBuilder
+    from perftrail.measure.subjects import SubjectBuilder
     from perftrail.model.build import Built
     from perftrail.model.measurement import Machine
     from perftrail.model.source import Pins

@@ -1,22 +1,20 @@
 """Build subjects and benchmarks, once each, and reuse what the store already knows.
 
-`BuildInputs` returns recipes, benchmark builds and runnables from the study alone. `SubjectBuilder` builds them and
-records each outcome, failures included. `retry_stale_builds` repeats work whose builds were wrong.
+`SubjectBuilder` builds them and records each outcome, failures included. `retry_stale_builds` repeats work whose builds
+were wrong.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from perftrail.builds.artefact import content_of_files, covers, has_linked_files
-from perftrail.builds.repairs import repairs_key
+from perftrail.builds.artefact import covers, has_linked_files
 from perftrail.errors import SourceError, StaleBuilds
+from perftrail.measure.build_inputs import NO_OTHERS, BenchmarkBuild, BuildInputs, Tools, no_tools
 from perftrail.measure.events import (
     BenchmarkBuildFailed,
     BuilderMessage,
@@ -30,252 +28,32 @@ from perftrail.measure.events import (
 from perftrail.measure.sources import eras_of
 from perftrail.measure.stored_outputs import missing_metrics, with_metrics
 from perftrail.model.build import BenchmarkLines, BuildRecord, Built, Failure, Prepared, content_key
-from perftrail.model.measurement import UNDRAWN, Origin, Runnable
-from perftrail.model.placeholders import DATE, names, sources_named, study_files
-from perftrail.model.plan import (
-    benchmark_steps,
-    cells,
-    command_line,
-    named_sources,
-    recipe_of,
-    texts_with_files,
-)
+from perftrail.model.measurement import UNDRAWN, Runnable
+from perftrail.model.placeholders import DATE, names
+from perftrail.model.plan import cells, texts_with_files
 from perftrail.model.program import has_layout_of_service, may_be_linked
 from perftrail.model.reads import BuildReads
-from perftrail.model.runnable_key import RunnableKeys, runnable_key
-from perftrail.model.source import MAIN, NO_PINS
+from perftrail.model.source import NO_PINS
 from perftrail.model.store_records import ReadsRecord
 from perftrail.model.subject import Revision
-from perftrail.ports import ListableSource, ObservingBuilder, Source
+from perftrail.ports import ListableSource, ObservingBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.measure.events import Event
-    from perftrail.measure.sources import Eras, SkippedRevisions
+    from perftrail.measure.sources import SkippedRevisions
     from perftrail.model.build import ManualBuild, Recipe
     from perftrail.model.measurement import Draw, InvocationKey
     from perftrail.model.plan import Cell
-    from perftrail.model.recipe import Era
     from perftrail.model.source import Pins
     from perftrail.model.study import Study
     from perftrail.model.subject import Subject
     from perftrail.ports import Builder, Source, Store
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkBuild:
-    """The inputs of a benchmark build, with the machine's placeholders still open."""
-
-    steps: tuple[str, ...]
-    env: Mapping[str, str]
-    files: tuple[str, ...]
-    sources: Mapping[str, Revision]
-
-    def key(self, builder: Builder, built: Built) -> str:
-        """Return the key of the benchmark build on a built subject."""
-        return builder.benchmark_build_key(
-            built, steps=self.steps, env=self.env, files=self.files, sources=self.sources
-        )
-
-    def prepare(self, builder: Builder, built: Built, *, timeout_seconds: float) -> Prepared | Failure:
-        """Run the benchmark build on a built subject, for at most this time."""
-        return builder.prepare(
-            built,
-            steps=self.steps,
-            env=self.env,
-            files=self.files,
-            sources=self.sources,
-            timeout_seconds=timeout_seconds,
-        )
-
-
-ANY_REVISION = Revision(id="{revision}")
-"""Stands for every revision in an origin, which covers the study and not the revision."""
-
-
-Tools = Callable[[Iterable[str]], Sequence[str]]
-"""Returns the versions of the tools that shell lines and variables name."""
-
-
-def no_tools(_: Iterable[str]) -> Sequence[str]:
-    """Return no tools: nothing is built here."""
-    return ()
-
-
-class BuildInputs:
-    """Returns the inputs of each subject and cell of a study; builds nothing and does not use the store."""
-
-    def __init__(
-        self,
-        study: Study,
-        eras: Eras,
-        pins: Pins,
-        others: Mapping[str, Source],
-        tools: Tools = no_tools,
-    ) -> None:
-        self._study = study
-        self._tools = tools
-        self.eras = eras
-        self._pins = pins
-        self._others = others
-        self._recipes: dict[tuple[object, ...], tuple[Recipe, tuple[str, ...]]] = {}
-        self._origins: dict[tuple[object, ...], Origin] = {}
-        self._without: dict[tuple[str, frozenset[str]], BuildInputs] = {}
-
-    def recipe(self, subject: Subject) -> Recipe:
-        """Return the recipe of a subject, with its eras and its variant applied."""
-        recipe, named = self._plain_recipe(subject)
-        return replace(recipe, sources=self._revisions_of(subject, named)) if named else recipe
-
-    def eras_of(self, subject: Subject) -> Sequence[Era]:
-        """Return the eras of a subject, in the order of the study file."""
-        return self.eras.of(self._pins.revision(MAIN, subject.revision))
-
-    def _plain_recipe(self, subject: Subject) -> tuple[Recipe, tuple[str, ...]]:
-        """Return the recipe without its other sources, and their names; the same object for equal eras."""
-        eras = self.eras_of(subject)
-        name = (subject.variant, *map(id, eras))
-        if name not in self._recipes:
-            found = recipe_of(self._study, subject.variant, eras)
-            self._recipes[name] = (found, named_sources(found))
-        return self._recipes[name]
-
-    def built_subject(self, subject: Subject) -> Subject:
-        """Return a subject as it is built: with the revision of the study's own source, or of its folder."""
-        folder = self._study.variants[subject.variant].directory
-        if folder is not None:
-            return replace(subject, revision=self._pins.folders[folder])
-        return replace(subject, revision=self._pins.revision(MAIN, subject.revision))
-
-    def _revisions_of(self, subject: Subject, names: Sequence[str]) -> Mapping[str, Revision]:
-        return {name: self._pins.revision(name, subject.revision) for name in names}
-
-    def recipe_key(self, recipe: Recipe) -> str:
-        """Return the content key of a recipe: its lines, variables, files and the sandbox; no revision, no tool.
-
-        Empty if a file that it names is missing, because its content is then unknown.
-        """
-        study = Path(self._study.directory)
-        texts = (*recipe.steps, *recipe.env.values())
-        files = (*study_files(texts, {}), *recipe.repairs.overlay.values(), *recipe.repairs.patches)
-        if not all((study / file).exists() for file in files):
-            return ""
-        sandbox = self._study.sandbox
-        return content_key(
-            recipe.directory,
-            recipe.root,
-            list(recipe.steps),
-            dict(recipe.env),
-            list(recipe.outputs),
-            recipe.incremental,
-            content_of_files(study_files(texts, {}), below=study),
-            list(repairs_key(recipe.repairs, study)),
-            {name: revision.id for name, revision in recipe.sources.items()},
-            sandbox.visible_settings("build") if sandbox.always else [],
-        )
-
-    def origin(self, cell: Cell) -> Origin:
-        """Return how a cell is built and started; without a recipe if a file that it uses is missing."""
-        plain, _ = self._plain_recipe(cell.subject)
-        any_revision = replace(cell, subject=replace(cell.subject, revision=ANY_REVISION))
-        steps = benchmark_steps(self._study, any_revision)
-        named = sources_named((*steps, *plain.env.values(), *texts_with_files(self._study, cell)))
-        sources = {name: revision.id for name, revision in self._revisions_of(cell.subject, named).items()}
-        recipe = self.recipe(cell.subject)
-        others = tuple(revision.id for revision in recipe.sources.values())
-        name = (id(plain), cell.subject.variant, cell.benchmark, cell.point, *others, *sources.values())
-        if name not in self._origins:
-            self._origins[name] = self._origin(cell, recipe, steps, sources)
-        return self._origins[name]
-
-    def origin_without(self, cell: Cell, metrics: frozenset[str]) -> Origin:
-        """Return the origin that a cell would have if its benchmark did not declare some metrics."""
-        return self.without(cell, metrics).origin(cell)
-
-    def without(self, cell: Cell, metrics: frozenset[str]) -> BuildInputs:
-        """Return the inputs of the study without some metrics of a cell's benchmark."""
-        name = (cell.benchmark, metrics)
-        if name not in self._without:
-            benchmark = self._study.benchmarks[cell.benchmark]
-            fewer = {name: metric for name, metric in benchmark.metrics.items() if name not in metrics}
-            benchmarks = {**self._study.benchmarks, cell.benchmark: replace(benchmark, metrics=fewer)}
-            study = replace(self._study, benchmarks=benchmarks)
-            self._without[name] = BuildInputs(study, self.eras, self._pins, self._others, self._tools)
-        return self._without[name]
-
-    def _origin(self, cell: Cell, recipe: Recipe, steps: Sequence[str], sources: Mapping[str, str]) -> Origin:
-        study = Path(self._study.directory)
-        files = study_files((*steps, *texts_with_files(self._study, cell)), cell.point.as_dict())
-        build = self.recipe_key(recipe)
-        complete = build and all((study / file).exists() for file in files)
-        content = (
-            build,
-            list(steps),
-            sources,
-            content_of_files(files, below=study),
-            RunnableKeys(self._study, cell).content,
-        )
-        return Origin(
-            recipe=content_key(*content) if complete else "",
-            lines=(*recipe.steps, *steps, command_line(self._study, cell)),
-            tools=tuple(self._tools((*recipe.steps, *recipe.env.values(), *steps))),
-        )
-
-    def benchmark_build(self, cell: Cell, *, layout: int = 0) -> BenchmarkBuild:
-        """Return the inputs of a cell's benchmark build, with the recipe's relink lines for a layout."""
-        steps, env = benchmark_steps(self._study, cell, layout=layout), self.recipe(cell.subject).env
-        named = sources_named((*steps, *env.values(), *texts_with_files(self._study, cell)))
-        return BenchmarkBuild(
-            steps=steps,
-            env=env,
-            sources=self._revisions_of(cell.subject, named),
-            files=tuple(
-                str(Path(self._study.directory, name))
-                for name in study_files(texts_with_files(self._study, cell), cell.point.as_dict())
-            ),
-        )
-
-    def _other_contents(self, cell: Cell, built: Built, benchmark_build_key: str) -> Mapping[str, str]:
-        """Return the content keys of the other sources' trees that a cell runs, or of their builds.
-
-        If nothing names the built files, the key of all build inputs represents them.
-        """
-        recipe, lines = self.recipe(cell.subject), self.benchmark_build(cell)
-        sources_of_benchmark = sources_named((*lines.steps, *lines.env.values()))
-        contents: dict[str, str] = {}
-        for name in sources_named(texts_with_files(self._study, cell)):
-            if name in recipe.sources:
-                result = any(name in sources_named([output]) for output in recipe.outputs)
-                contents[name] = built.artefact if result else built.key
-            elif name in sources_of_benchmark:
-                contents[name] = benchmark_build_key
-            else:
-                contents[name] = self._others[name].content(lines.sources[name])
-        return contents
-
-    def runnable(self, cell: Cell, prepared: Prepared, benchmark_build_key: str) -> Runnable:
-        """Return what a cell starts."""
-        return Runnable(
-            key=runnable_key(
-                self._study,
-                cell,
-                prepared,
-                other_contents=self._other_contents(cell, prepared.built, benchmark_build_key),
-            ),
-            revision=cell.subject.revision.id,
-            variant=cell.subject.variant,
-            benchmark=cell.benchmark,
-            point=cell.point,
-            artefact=prepared.artefact,
-            origin=self.origin(cell),
-        )
-
-
 EQUAL_LAYOUTS = 3
 """Number of equal layouts that show that relinking has no effect: three objects have six orders."""
-
-NO_OTHERS: Mapping[str, Source] = MappingProxyType({})
 
 
 def _observation_key(

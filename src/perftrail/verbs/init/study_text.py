@@ -8,12 +8,7 @@ from perftrail.builds.relinking import missing_linker
 from perftrail.model.study import FindPolicy
 from perftrail.model.wording import quoted
 from perftrail.studyfile.writing import toml
-from perftrail.verbs.init.draft import (
-    SUITE,
-    BenchmarkDraft,
-    SourceDraft,
-    StudyDraft,
-)
+from perftrail.verbs.init.draft import SUITE, BenchmarkDraft, SourceDraft, StudyDraft
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
