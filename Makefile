@@ -67,7 +67,7 @@ test: setup ## every test but the long ones: real builds, real kills, a browser
 	$(BIN)/pytest -n 4 --dist worksteal --durations 20 -m 'not long' $(TESTS)
 
 test-long: setup .build/site/ready ## the long tests: simulations, programs of benchmarks, campaigns and studies
-	$(BIN)/pytest -n 4 --dist worksteal --durations 10 -m long $(TESTS)
+	$(BIN)/pytest -n 4 --dist worksteal --durations 10 -m long $(or $(TESTS),tests)
 
 campaign: setup ## many trials that try to break what perftrail promises; at most half an hour
 	$(BIN)/python -m campaign --seconds 180

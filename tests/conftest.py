@@ -6,6 +6,7 @@ A test that takes `postgresql` gets an empty schema of its own on a real server,
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from perftrail.cli.main import keep_to_one_thread
 from tests.json_checked import check_printed_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser
@@ -49,6 +50,27 @@ LONG = (
 """Tests that are `long`, by the beginnings of their paths."""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without the garbage collector, as nothing of them is garbage; it took a third of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import files without a selected test, for `-m long` and `-m 'not long'`."""
+    selected = config.option.markexpr
+    if selected not in {"long", "not long"} or collection_path.suffix != ".py":
+        return None
+    long = collection_path.relative_to(config.rootpath).as_posix().startswith(LONG)
+    if selected == "not long":
+        return long or None
+    return None if long or "mark.long" in collection_path.read_text() else True
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the long tests, and start simulations first: they take longest, and should not keep one worker alone."""
@@ -60,13 +82,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache of the tests' own instead of the user's; the charts' script is linked, because it takes seconds."""
+    """A cache of the tests' own instead of the user's, but for the charts' script and what Go compiled: both take long."""
+    go = os.environ.get("GOCACHE", str(file_tree.user_cache().with_name("go-build")))
     ours = tmp_path_factory.mktemp("cache") / "perftrail"
     ours.mkdir()
     for script in file_tree.user_cache().glob("vega-*.js"):
         (ours / script.name).symlink_to(script)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(ours.parent))
+        patch.setenv("GOCACHE", go)
         yield ours
 
 
