@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache of the tests' own instead of the user's, but for the charts' script and what Go compiled: both take long."""
+    """A cache of the tests' own, but for the charts' script and what Go compiled, which take long to make."""
     go = os.environ.get("GOCACHE", str(file_tree.user_cache().with_name("go-build")))
     ours = tmp_path_factory.mktemp("cache") / "perftrail"
     ours.mkdir()

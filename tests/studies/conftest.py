@@ -9,9 +9,9 @@ import pytest
 
 from perftrail import studyfile
 from perftrail.errors import SourceError
-from perftrail.file_tree import exclusive_lock
 from perftrail.opening import open_session
 from tests.e2e.printing import perftrail
+from tests.shared_directory import shared_directory
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
@@ -24,19 +24,11 @@ def allocators(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path
     """
     if not Path("/usr/include/zlib.h").is_file():
         pytest.skip("zlib1g-dev is not installed")
-    base = tmp_path_factory.getbasetemp()
-    shared = (base if worker_id == "master" else base.parent) / "tcl"
-    shared.mkdir(exist_ok=True)
-    study = shared / "study"
-    with exclusive_lock(shared / "lock"):
-        if not (shared / "done").exists():
-            shutil.rmtree(study, ignore_errors=True)
-            _run(study)
-            (shared / "done").touch()
-    return study
+    return shared_directory(tmp_path_factory, worker_id, "tcl", fill=_run) / "study"
 
 
-def _run(study: Path) -> None:
+def _run(directory: Path) -> None:
+    study = directory / "study"
     shutil.copytree(
         STUDIES / "tcl-thread-allocator", study, ignore=shutil.ignore_patterns(".perftrail", "answers")
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -24,20 +24,33 @@ def test_two_builds_in_different_directories_have_equal_bytes() -> None:
     assert supply_chain.equal_wheels()[:2] == (1, [])
 
 
-@pytest.mark.slow
-def test_wheels_of_different_sources_differ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    digests = []
-    for date in ("1760000000", "1770000000"):
-        monkeypatch.setattr(supply_chain, "DATE", date)
-        digests.append(supply_chain.build_wheel(tmp_path / date))
-    assert digests[0] != digests[1]
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel of the sources of today, with its digest."""
+
+    file: Path
+    digest: str
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
+    directory = tmp_path_factory.mktemp("wheel")
+    digest = supply_chain.build_wheel(directory)
+    [file] = (directory / "dist").glob("*.whl")
+    return Wheel(file, digest)
 
 
 @pytest.mark.slow
-def test_a_wheel_installs_the_manual_pages(tmp_path: Path) -> None:
-    supply_chain.build_wheel(tmp_path)
-    [wheel] = (tmp_path / "dist").glob("*.whl")
-    installed = {PurePosixPath(name) for name in zipfile.ZipFile(wheel).namelist()}
+def test_wheels_of_different_sources_differ(
+    wheel: Wheel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(supply_chain, "DATE", "1770000000")
+    assert supply_chain.build_wheel(tmp_path) != wheel.digest
+
+
+@pytest.mark.slow
+def test_a_wheel_installs_the_manual_pages(wheel: Wheel) -> None:
+    installed = {PurePosixPath(name) for name in zipfile.ZipFile(wheel.file).namelist()}
     pages = {path.name for path in installed if path.match("*.data/data/share/man/man1/*.1")}
     assert pages == {file.name for file in (supply_chain.REPOSITORY / "man" / "man1").iterdir()}
 

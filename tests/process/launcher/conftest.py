@@ -12,6 +12,7 @@ import pytest
 
 from perftrail.process.launcher import Launcher
 from tests.process.launcher.traces import Trial
+from tests.shared_directory import shared_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,13 +46,19 @@ def build_launcher(directory: Path, *options: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def plain_launcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_launcher(tmp_path_factory.mktemp("plain"), *COUNTED)
+def plain_launcher(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    def fill(directory: Path) -> None:
+        build_launcher(directory, *COUNTED)
+
+    return shared_directory(tmp_path_factory, worker_id, "plain", fill=fill) / "perftrail-launcher"
 
 
 @pytest.fixture(scope="session")
-def sanitized_launcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_launcher(tmp_path_factory.mktemp("sanitized"), "-DPERFTRAIL_SANITIZE=ON")
+def sanitized_launcher(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    def fill(directory: Path) -> None:
+        build_launcher(directory, "-DPERFTRAIL_SANITIZE=ON")
+
+    return shared_directory(tmp_path_factory, worker_id, "sanitized", fill=fill) / "perftrail-launcher"
 
 
 @pytest.fixture(params=["plain", pytest.param("sanitized", marks=pytest.mark.slow)])
@@ -68,15 +75,17 @@ def launcher(launcher_file: Path) -> Iterator[Launcher]:
 
 
 @pytest.fixture(scope="session")
-def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("targets")
+def targets(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    return shared_directory(tmp_path_factory, worker_id, "targets", fill=_build_targets)
+
+
+def _build_targets(directory: Path) -> None:
     compiler = shutil.which("cc") or "gcc"
     for source in sorted(TARGETS.glob("*.c")):
         bare = ["-nostdlib", "-static"] if source.stem == "exit_at_once" else []
         subprocess.run(
             [compiler, "-O1", *bare, "-pthread", "-o", directory / source.stem, source], check=True
         )
-    return directory
 
 
 @pytest.fixture
