@@ -50,13 +50,17 @@ CASES: tuple[tuple[float, float, float], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
-    """One simulated search: its builds with the counted ones, its runs without counts, and its answer."""
+    """One simulated search: its builds with the counted ones, its runs without counts, and its answer.
+
+    `right`: the culprit is named. `wrong`: another revision is named. `gradual`: the step is called a gradual change.
+    """
 
     builds: int
     counts: int
     runs: int
     right: bool
     wrong: bool
+    gradual: bool
 
 
 def settings_of(noise: float, change: float, layout: float) -> Settings:
@@ -103,13 +107,15 @@ def _searched(history: History, counted: Counted, place: int, seed: Sequence[int
         revisions = [Revision(id=f"{number:040x}") for number in range(machine.revisions)]
         built = frozenset(dict(found.counts))
         asked = replace(asked, prior=instruction_priors(found, revisions).weights, built=built)
-    outcome = judge(report(run_search(Search(asked), machine), machine), history, machine)
+    answer = report(run_search(Search(asked), machine), machine)
+    (culprit,) = history.culprits
     return Searched(
-        builds=outcome.builds,
+        builds=machine.builds,
         counts=counts,
-        runs=outcome.invocations,
-        right=outcome.right,
-        wrong=outcome.accused,
+        runs=machine.invocations,
+        right=judge(answer, history, machine).right,
+        wrong=any(culprit not in candidates for candidates in answer.named),
+        gradual=bool(answer.ramps),
     )
 
 
@@ -120,7 +126,7 @@ def _searched(history: History, counted: Counted, place: int, seed: Sequence[int
 def main(trials: int, seed: int, processes: int) -> None:
     """Simulate searches with right and misleading counts, and without, and print a table in Markdown."""
     rows: list[tuple[str, ...]] = [
-        ("noise, change, layouts", "instructions change", "right", "wrong", "builds", "counts", "runs")
+        ("noise, change, layouts", "counts", "right", "wrong", "gradual", "builds", "counted", "runs")
     ]
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         for noise, change, layout in CASES:
@@ -137,6 +143,7 @@ def _row(name: str, counted: Counted, found: Sequence[Searched]) -> tuple[str, .
         counted,
         f"{sum(each.right for each in found)} of {len(found)}",
         str(sum(each.wrong for each in found)),
+        str(sum(each.gradual for each in found)),
         *(
             f"{statistics.mean(values):.1f}"
             for values in (

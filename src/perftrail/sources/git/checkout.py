@@ -436,7 +436,7 @@ class Checkouts:
 def _submodule_remedy(submodule: Submodule, why: str, *, depth: int) -> str:
     one = "" if depth else f'source.sparse = ["{EXCLUDE_PREFIX}{submodule.path}"] leaves it out, '
     return (
-        f"submodule {quoted(submodule.path)}: {why}\nfor a build that does not need it, "
+        f"submodule {quoted(submodule.path)}: {' '.join(why.split())}; for a build that does not need it, "
         f"{one}source.submodules = false leaves out all"
     )
 
