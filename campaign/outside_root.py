@@ -389,7 +389,7 @@ def _wheel(ground: _Ground, hostile: Hostile) -> Callable[[], object]:
 
     def attempt() -> None:
         with packages.serving(packages.PackageIndex()) as index:
-            index.add(_PACKAGE, "1.0", "x = 1\n", beside=files)
+            index.add(_PACKAGE, "1.0", "x = 1\n", other_files=files)
             _releases(ground, f"pypi:{_PACKAGE}", index.url)
 
     return attempt

@@ -21,7 +21,7 @@ class Settings:
     are at least `apart` revisions from each other and from the ends. `drift` is the step of a random walk from
     one revision to the next, in units of `cv`; `growth` is how much larger the noise is at the end.
     `correlation` is that of the noise of neighbours: an autoregressive process of order 1. In each of `bursts`
-    stretches of 2 to 10 revisions, the level is higher by 2 to 4 standard deviations of the noise, and returns.
+    ranges of 2 to 10 revisions, the level is higher by 2 to 4 standard deviations of the noise, and returns.
     """
 
     length: int

@@ -191,9 +191,7 @@ def _searched(drawn: History, weights: tuple[float, ...] | None, seed: int, numb
     history = replace(drawn, weights=None if weights is None else np.array(weights))
     machine = Machine(history, np.random.default_rng([seed, number, 1]))
     outcome = judge(STRATEGIES["perftrail"](machine), history, machine)
-    return Searched(
-        builds=outcome.builds, runs=outcome.invocations, right=outcome.right, wrong=outcome.accused
-    )
+    return Searched(builds=outcome.builds, runs=outcome.invocations, right=outcome.right, wrong=outcome.wrong)
 
 
 @click.command()

@@ -71,10 +71,10 @@ def wrong_at_most(limit: float) -> Goal:
     """A wrong revision is named in at limit this share of the trials of each cell."""
 
     def judge(cells: Sequence[Summary]) -> Reached:
-        text = "; ".join(share(cell.wrongly_accused, cell.trials) for cell in cells)
-        return Reached(text=text, met=all(cell.wrongly_accused <= limit for cell in cells))
+        text = "; ".join(share(cell.wrong, cell.trials) for cell in cells)
+        return Reached(text=text, met=all(cell.wrong <= limit for cell in cells))
 
-    return Goal(text=f"accused ≤ {100 * limit:g} %", judge=judge)
+    return Goal(text=f"wrong ≤ {100 * limit:g} %", judge=judge)
 
 
 def none_at_least(least: float) -> Goal:

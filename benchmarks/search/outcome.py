@@ -39,19 +39,19 @@ class Outcome:
     """The comparison of a report with the truth.
 
     `right`: each culprit is a candidate of a separate change and no other change is named, or the answer is "none" and
-    there is no change. `exact`: each change has one candidate, or one and unbuildable neighbours only. `accused`: a
+    there is no change. `exact`: each change has one candidate, or one and unbuildable neighbours only. `wrong`: a
     change is named without a culprit among its candidates; naming the merge of the culprit does not count. `held`: the
     claim with the stated confidence is true. For one change, the culprit is a candidate; for several or none, all of
     the answer is right.
 
     For a ramp, `right` means that it was neither pinned on a few revisions nor denied, `exact` that the answer is a
-    ramp that covers at least half of the true one, and `accused` that it was pinned.
+    ramp that covers at least half of the true one, and `wrong` that it was pinned.
     """
 
     verdict: str
     right: bool
     exact: bool
-    accused: bool
+    wrong: bool
     held: bool
     confidence: float | None
     builds: int
@@ -61,13 +61,13 @@ class Outcome:
 
 def judge(report: Report, history: History, machine: Machine) -> Outcome:
     """Compare a report with the simulated truth."""
-    right, exact, accused = _ramp(report, history) if history.settings.ramp else _steps(report, history)
+    right, exact, wrong = _ramp(report, history) if history.settings.ramp else _steps(report, history)
     return Outcome(
         verdict=report.verdict,
         right=right,
         exact=exact,
-        accused=accused,
-        held=not accused if report.verdict in {"found", "range"} else right,
+        wrong=wrong,
+        held=not wrong if report.verdict in {"found", "range"} else right,
         confidence=report.confidence,
         builds=machine.builds,
         invocations=machine.invocations,
@@ -82,9 +82,9 @@ def _steps(report: Report, history: History) -> tuple[bool, bool, bool]:
     whole = set().union(*hits) == truth and len(named) == len(truth) and all(hits)
     right = whole and not report.ramps and (bool(truth) or report.verdict == "none")
     exact = bool(named) and all(history.broken[list(candidates[:-1])].all() for candidates in named)
-    wrong = [candidates for candidates, hit in zip(named, hits, strict=True) if not hit]
-    accused = bool(report.ramps) or any(history.merge not in candidates for candidates in wrong)
-    return right, exact, accused
+    without = [candidates for candidates, hit in zip(named, hits, strict=True) if not hit]
+    wrong = bool(report.ramps) or any(history.merge not in candidates for candidates in without)
+    return right, exact, wrong
 
 
 def _ramp(report: Report, history: History) -> tuple[bool, bool, bool]:

@@ -75,7 +75,7 @@ def _side_by_side(cells: Sequence[Result]) -> list[tuple[str, ...]]:
     bounds = ("–" if cell.bound is None else f"{cell.bound:.0f}" for cell in cells)
     isolated = ("–" if cell.isolated is None else f"{100 * cell.isolated:.1f} %" for cell in cells)
     lines = [
-        ("right, accused, builds, runs", *(cell.label for cell in cells)),
+        ("right, wrong, builds, runs", *(cell.label for cell in cells)),
         ("information bound, runs", *bounds),
         ("layout bound, exact", *isolated),
     ]
@@ -93,8 +93,8 @@ def _trials(cells: Sequence[Result]) -> str:
 
 
 def _values(summary: Summary) -> str:
-    right, accused = 100 * summary.correct, 100 * summary.wrongly_accused
-    return f"{right:.1f} %, {accused:.1f} %, {summary.builds:,.1f}, {summary.invocations:,.0f}"
+    right, wrong = 100 * summary.correct, 100 * summary.wrong
+    return f"{right:.1f} %, {wrong:.1f} %, {summary.builds:,.1f}, {summary.invocations:,.0f}"
 
 
 def _details(title: str, summary: Summary) -> tuple[str, ...]:

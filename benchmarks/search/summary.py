@@ -29,7 +29,7 @@ class Summary:
     exact: float
     exact_correct: float
     exact_right: float | None
-    wrongly_accused: float
+    wrong: float
     verdicts: dict[str, int]
     builds: float
     builds_p95: float
@@ -69,7 +69,7 @@ def summarise(strategy: str, outcomes: Sequence[Outcome], confidence: float) -> 
         exact=len(exact) / len(outcomes),
         exact_correct=_share([outcome.right and outcome.exact for outcome in outcomes]) or 0.0,
         exact_right=_share([outcome.right for outcome in exact]),
-        wrongly_accused=_share([outcome.accused for outcome in outcomes]) or 0.0,
+        wrong=_share([outcome.wrong for outcome in outcomes]) or 0.0,
         verdicts=dict(Counter(outcome.verdict for outcome in outcomes)),
         builds=float(builds.mean()),
         builds_p95=float(np.percentile(builds, 95)),

@@ -96,17 +96,17 @@ class PageRequests:
                 found.setdefault(kind, []).append(milliseconds)
         return {kind: summarise_times(found[kind]) for kind in self._addresses()}
 
-    def times_while_reading(self, readings: int) -> Mapping[str, PageTimes]:
-        """Request pages until the server has read the store `readings` more times; return their times."""
+    def times_while_reading(self, reads: int) -> Mapping[str, PageTimes]:
+        """Request pages until the server has read the store `reads` more times; return their times."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         found: dict[str, list[float]] = {}
         before = first = self._snapshot_time()
-        while readings:
+        while reads:
             for kind, milliseconds in map(self._time, self._addresses().items()):
                 found.setdefault(kind, []).append(milliseconds)
             if (now := self._snapshot_time()) != before:
                 before = now
-                readings -= 1
+                reads -= 1
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the store was not read again since {first}")
         return {kind: summarise_times(each) for kind, each in found.items()}

@@ -75,7 +75,7 @@ def test_one_change_is_right_when_it_is_among_the_candidates() -> None:
     assert judged(history, candidates=(culprit,)).right
     assert judged(history, candidates=(culprit - 1, culprit)).held
     wrong = judged(history, candidates=(culprit - 1,))
-    assert wrong.accused
+    assert wrong.wrong
     assert not wrong.right
     assert not judged(history, "none").right
 
@@ -88,7 +88,7 @@ def test_of_several_changes_all_are_to_be_found_and_none_invented() -> None:
     assert not missed.right
     assert missed.held
     invented = judged(history, "several", candidates=(one,), others=((two,), (two + 1,)))
-    assert invented.accused
+    assert invented.wrong
     assert not invented.right
     assert not invented.held
 
@@ -96,21 +96,21 @@ def test_of_several_changes_all_are_to_be_found_and_none_invented() -> None:
 def test_a_ramp_is_not_to_be_pinned() -> None:
     history, _ = world(replace(CLEAR, ramp=50))
     pinned = judged(history, candidates=(history.culprits[25],))
-    assert pinned.accused
+    assert pinned.wrong
     assert not pinned.right
     reported = judged(history, ramps=(history.culprits[5:45],))
     assert reported.right
     assert reported.exact
     assert not judged(history, "none").right
     step, _ = world(CLEAR)
-    assert judged(step, ramps=(tuple(range(40)),)).accused
+    assert judged(step, ramps=(tuple(range(40)),)).wrong
 
 
 def test_silence_is_right_when_nothing_changed() -> None:
     history, _ = world(replace(CLEAR, effect=0.0))
     assert judged(history, "none").right
     assert not judged(history, "unclear").right
-    assert judged(history, candidates=(4,)).accused
+    assert judged(history, candidates=(4,)).wrong
 
 
 def test_the_bound_grows_with_the_noise_and_the_number_of_changes() -> None:

@@ -19,14 +19,14 @@ def outcomes(right: int, wrong: int, invocations: int = 20) -> list[Outcome]:
         verdict="found",
         right=True,
         exact=True,
-        accused=False,
+        wrong=False,
         held=True,
         confidence=0.995,
         builds=10,
         invocations=invocations,
         ask_milliseconds=(1.0, 2.0),
     )
-    return [good] * right + [replace(good, right=False, accused=True, held=False)] * wrong
+    return [good] * right + [replace(good, right=False, wrong=True, held=False)] * wrong
 
 
 def summary(right: int, wrong: int, invocations: int = 20) -> Summary:

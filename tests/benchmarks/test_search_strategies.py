@@ -92,7 +92,7 @@ def test_bisect_walks_into_a_branch_and_the_others_name_its_merge() -> None:
     history, machine = world(settings)
     outcome = judge(asv.find(machine), history, machine)
     assert not outcome.right
-    assert not outcome.accused
+    assert not outcome.wrong
 
 
 def test_our_search_goes_inside_the_merge() -> None:

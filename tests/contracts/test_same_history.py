@@ -177,7 +177,7 @@ def in_an_index(directory: Path, stack: ExitStack) -> Planted:
     for number in range(REVISIONS):
         other_files = files(number)
         program = other_files.pop("perftrail_planted.py")
-        index.add("perftrail_planted", version(number), program, beside=other_files)
+        index.add("perftrail_planted", version(number), program, other_files=other_files)
     source = f'kind = "release"\nlocation = "pypi:perftrail-planted"\nindex = "{index.url}"'
     return Planted(source, dict(zip(VERSIONS, VERSIONS, strict=True)))
 

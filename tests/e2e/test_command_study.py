@@ -139,7 +139,7 @@ def test_a_repository_with_a_benchmark_needs_no_command(checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("find", "a", "b", "c", "--", "./bench"), '"c": a command after -- is a study of its own'),
+        (("find", "a", "b", "c", "--", "./bench"), '"c": the command after -- is the study'),
         (("find", "a", "b", "c", "d"), '"d": too many arguments'),
         (("find", "a..b", "--range", "c..d"), "are two ranges"),
         (("find", "v1.2", "HEAD", "--build", "make", "--"), "write the command to measure after --"),

@@ -51,7 +51,7 @@ def test_a_step_of_three_sigma_is_found() -> None:
     perftrail = of_ours(71, 30)
     assert perftrail.correct >= 0.97
     assert perftrail.exact_correct >= 0.92
-    assert perftrail.wrongly_accused == 0
+    assert perftrail.wrong == 0
     assert perftrail.correct >= bisect.correct
 
 
@@ -64,7 +64,7 @@ def test_a_step_of_three_sigma_needs_few_builds_and_runs() -> None:
 
 def test_no_culprit_is_named_when_nothing_changed() -> None:
     perftrail = of_ours(72, 60, effect=0.0)
-    assert perftrail.wrongly_accused == 0
+    assert perftrail.wrong == 0
     assert perftrail.verdicts.get("unclear", 0) + perftrail.verdicts.get("none", 0) == 60
 
 
@@ -93,7 +93,7 @@ def test_drift_costs_few_samples() -> None:
 def test_drift_does_not_change_the_answer_over_more_trials() -> None:
     perftrail = of_ours(78, 10, drift=0.3)
     assert perftrail.correct >= 0.9
-    assert perftrail.wrongly_accused == 0
+    assert perftrail.wrong == 0
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_the_goals_are_reached_over_more_trials() -> None:
 @pytest.mark.slow
 def test_a_small_step_has_no_wrong_culprit() -> None:
     perftrail = of_ours(75, 12, effect=0.05, threshold=0.025)
-    assert perftrail.wrongly_accused <= 1 / 12
+    assert perftrail.wrong <= 1 / 12
     assert perftrail.sure_held == 1, "what is claimed at the confidence asked for is right"
 
 

@@ -62,13 +62,13 @@ class PackageIndex:
         yanked: str | None = None,
         requires_python: str | None = None,
         tag: str = "py3-none-any",
-        beside: Mapping[str, str] | None = None,
+        other_files: Mapping[str, str] | None = None,
     ) -> None:
         """Offer a wheel of one module and additional files."""
         name = f"{project}-{version}-{tag}.whl"
         contents = io.BytesIO()
         with zipfile.ZipFile(contents, "w") as wheel:
-            for path, inside in {**_wheel_files(project, version, text, tag), **(beside or {})}.items():
+            for path, inside in {**_wheel_files(project, version, text, tag), **(other_files or {})}.items():
                 wheel.writestr(path, inside)
         self._offer(project, name, contents.getvalue(), yanked=yanked, requires_python=requires_python)
 

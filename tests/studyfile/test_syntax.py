@@ -86,7 +86,7 @@ BENCHMARK = '[benchmark.b]\ncommand = "true"\n'
         ("\n[benchmark b]", 'column 1: "[benchmark b]" is not a valid table; write [benchmark.b]'),
         ("\n[[x]", 'column 1: "[[x]" is not a valid table; write [[x]]'),
         ("\n[]", 'column 1: "[]" is not a valid table; write [NAME]'),
-        ("\n[x] y = 1", 'column 1: "y = 1" must be on a line of its own, below [x]'),
+        ("\n[x] y = 1", 'column 1: "y = 1" must be on a separate line, below [x]'),
     ],
 )
 def test_a_mistake_is_reported_in_its_line_and_column(written: str, expected: str) -> None:

@@ -1,6 +1,6 @@
 """Server of the Model Context Protocol (MCP): studies and stored results for AI agents, over standard input and output.
 
-Each tool is a command of perftrail with ``--json``, in a process of its own: so its result has the command's type, it
+Each tool is a command of perftrail with ``--json``, in a separate process: so its result has the command's type, it
 can be stopped, and nothing else writes to the protocol's output. Reading tools take no lock, and build nothing.
 """
 

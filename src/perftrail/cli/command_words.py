@@ -64,7 +64,9 @@ class LineOptions:
             self._refuse_alone()
             return path
         if path is not None:
-            raise UsageError(f"{quoted(path)}: a command after -- is a study of its own; name no other study")
+            raise UsageError(
+                f"{quoted(path)}: the command after -- is the study; remove this word, or the command"
+            )
         from perftrail.verbs.command_study import CommandLine, write_command_study
 
         written = write_command_study(

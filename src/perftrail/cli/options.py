@@ -332,7 +332,7 @@ class SessionOptions:
     ) -> Study:
         """Return a study with the benchmarks that its suites have in some revisions; build and list these if necessary.
 
-        Raises `NoAnswer` if no suite could be listed, and the study has no benchmark of its own.
+        Raises `NoAnswer` if no suite could be listed, and the study itself has no benchmark.
         """
         if not study.suites:
             return study

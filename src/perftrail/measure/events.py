@@ -159,7 +159,7 @@ class Progress:
 
     @classmethod
     def of_all(cls, parts: Iterable[Progress]) -> Progress:
-        """Return the progress of several benchmarks that are measured in turns.
+        """Return the progress of several benchmarks that are measured alternately.
 
         >>> part = Progress(done=4, left_least=2, left_most=6, seconds_least=1.0, seconds_most=3.0)
         >>> total = Progress.of_all([part, part, part.ended()])

@@ -205,7 +205,7 @@ _LIMITS: Mapping[Stage, str] = {"timeout": "timeout", "memory": "memory_limit"}
 
 
 def _faulty_recipe_key(failure: Failure, study: Study, subject: Subject, eras: Sequence[Era]) -> KeyPath:
-    """Return the key of the last table that sets what failed: an era overrides `[build]`, a variant both."""
+    """Return the key of the last table that sets the failed step: an era overrides `[build]`, a variant both."""
     variant = study.variants[subject.variant]
     tables: list[tuple[KeyPath, Build | Era | VariantBuild]] = [(("build",), study.build)]
     for number, era in enumerate(study.build.when):

@@ -574,7 +574,7 @@ def _open_fixtures(
     def open_starter(directory: str) -> AbstractContextManager[BackgroundStarter]:
         if isolation is None:
             return Launcher()
-        return isolation.sandboxed("run", [directory], beside=client)
+        return isolation.sandboxed("run", [directory], network_from=client)
 
     def network() -> int:
         """Return the number of the command's sandbox: another one has another network."""

@@ -41,7 +41,7 @@ _REQUESTS, _RESPONSES = "PERFTRAIL_REQUESTS", "PERFTRAIL_RESPONSES"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer to a request: what a process of its own would have printed, or why there is none.
+    """The answer to a request: what a separate process would have printed, or why there is none.
 
     `ran` is the result as of a process: it took the time of the request.
     """
@@ -152,7 +152,7 @@ class ResidentProcess:
 
 
 class ResidentProcesses:
-    """The resident processes of a session, each with a directory below `directory` and a launcher of its own.
+    """The resident processes of a session, each with a directory below `directory` and a separate launcher.
 
     `runners` is the directory of the programs that run suites. `open_starter` opens the starter of one process, which
     may write to the given directory.

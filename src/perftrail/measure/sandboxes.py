@@ -95,18 +95,18 @@ class Sandboxes:
         writable: Sequence[str],
         *,
         shown: Sequence[str] = (),
-        beside: SandboxedStarter | None = None,
+        network_from: SandboxedStarter | None = None,
     ) -> Iterator[SandboxedStarter]:
         """Yield a starter in a sandbox in which these directories are writable. Raises `SandboxError`.
 
-        Directories in `shown` are readable there as well. With `beside`, it has the network of that starter's sandbox.
+        Directories in `shown` are readable there as well. With `network_from`, it has the network of that sandbox.
         """
         view = self.view(phase, writable, also=shown)
         with ExitStack() as stack:
             network = NO_SHARED_NETWORK
-            if beside is not None and not view.network:
+            if network_from is not None and not view.network:
                 view = replace(view, shares_network=True)
-                network = stack.enter_context(network_of(beside.start().pid))
+                network = stack.enter_context(network_of(network_from.start().pid))
             yield stack.enter_context(self._started(phase, view, network))
 
     @contextmanager

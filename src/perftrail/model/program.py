@@ -69,7 +69,7 @@ def has_layout_of_service(study: Study, benchmark: str) -> bool:
 def may_be_linked(study: Study, cell: Cell) -> bool:
     """Return whether a cell's command can run a program that a linker produced.
 
-    A service that is not started again counts as one, because it has one memory layout for each build, whoever made it.
+    A service that is not started again counts as one, because it has one memory layout for each build.
     A command of an installed interpreter cannot; an interpreter of the build is the measured program.
     A shell counts for the files that it is given.
     """

@@ -67,7 +67,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedFile:
-    """A file that a written page links and has beside it, because it may be large: `name` is that of the copy."""
+    """A file that a written page links, in the same directory because it may be large: `name` is that of the copy."""
 
     name: str
     title: str
@@ -488,7 +488,7 @@ LARGEST_STILL = 100_000
 def to_html(page: Page, stills: Mapping[str, str], *, linked: Collection[str] = ()) -> str:
     """Return the page; `stills` are its charts as SVG by name, for print and for readers without scripts.
 
-    `linked` are the names of the files beside it.
+    `linked` are the names of the files in the same directory.
     """
     from jinja2 import Environment, StrictUndefined
 

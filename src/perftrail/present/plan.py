@@ -221,7 +221,7 @@ def _drafted_benchmark(draft: StudyDraft, build: BuildDraft) -> list[tuple[str, 
 
 
 def _suites(study: Study) -> list[tuple[str, str]]:
-    """Return each suite with the number of its benchmarks, as far as it was listed."""
+    """Return each suite with the number of its listed benchmarks."""
     lines = []
     for name, suite in study.suites.items():
         own = [each for each in study.benchmarks.values() if isinstance(each, SuiteBenchmark)]

@@ -57,7 +57,7 @@ def write_profile_files(
 
 
 def store_flame_graph(explained: ExplainReport, results: Path) -> None:
-    """Write the flame graph of an explanation beside the store, for reports; nothing without functions.
+    """Write the flame graph of an explanation into the store's directory, for reports; nothing without functions.
 
     Another explanation of the same points replaces it. Raises `UsageError` if it cannot be written.
     """

@@ -300,7 +300,7 @@ class Difference:
 
     @property
     def verdict(self) -> Answer:
-        """Whether the metric differs, as far as the noise allows an answer."""
+        """Whether the metric differs; unclear if the noise is too large."""
         if self.differs:
             return "differs"
         return "same" if self.upper_bound <= SMALLEST else "unclear"

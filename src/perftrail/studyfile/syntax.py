@@ -155,7 +155,7 @@ class _Repair:
         if blank or closing is None or len(closing) != len(opening):
             message = f"{_quoted_line(line)} is not a valid table; write {right}"
         elif rest and not rest.startswith("#"):
-            message = f"{quoted(rest)} must be on a line of its own, below {right}"
+            message = f"{quoted(rest)} must be on a separate line, below {right}"
         if message is not None:
             self.lines[at] = right
         path: KeyPath = ()

@@ -52,13 +52,13 @@ def read_listing(output: str, suite: Suite) -> tuple[SuiteItem, ...]:
 
 
 def command(suite: Suite, item: SuiteItem) -> str:
-    """Measure one benchmark in a JVM of its own."""
+    """Measure one benchmark in a separate JVM."""
     jvm, request = _selected(item)
     return _run(suite, "run", request, jvm)
 
 
 def server(suite: Suite, item: SuiteItem) -> str:
-    """Return the resident JVM of all benchmarks with the same options; a cold start needs a JVM of its own."""
+    """Return the resident JVM of all benchmarks with the same options; a cold start needs a separate JVM."""
     jvm, request = _selected(item)
     return "" if request.split(" ")[1] == _ONCE else _run(suite, "serve", "", jvm)
 

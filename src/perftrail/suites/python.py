@@ -56,12 +56,12 @@ def unlisted(output: str) -> tuple[str, ...]:
 
 
 def command(suite: Suite, item: SuiteItem) -> str:
-    """Measure one benchmark in a process of its own."""
+    """Measure one benchmark in a separate process."""
     return _run(suite, f"run {word(item.selector)}")
 
 
 def server(suite: Suite, item: SuiteItem) -> str:
-    """Return the resident process; peak memory needs a process of its own."""
+    """Return the resident process; peak memory needs a separate process."""
     return "" if json.loads(item.selector).get("peak") else _run(suite, "serve")
 
 

@@ -195,7 +195,7 @@ def _refuse_own_paths(words: Sequence[str], root: Path) -> None:
 
 
 def _is_complete(line: str) -> bool:
-    """Return whether a part of a shell line is a line of its own: no open quote and no open parenthesis."""
+    """Return whether a part of a shell line is a complete line: no open quote and no open parenthesis."""
     try:
         return bool(shlex.split(line)) and line.count("(") == line.count(")")
     except ValueError:

@@ -23,7 +23,7 @@ NOTHING_ELSE = cast(
 )
 
 
-def beside(
+def compared(
     benchmark: str, metric: str = "time", *, ratio: float = 1.0, in_question: bool = False
 ) -> SubjectComparison:
     """A comparison of twenty pairs that differ by so much."""
@@ -47,7 +47,7 @@ def metrics(found: tuple[SubjectComparison, ...] | list[SubjectComparison]) -> l
 
 
 def test_each_metrics_rows_are_together_and_times_come_before_memory() -> None:
-    mixed = [beside(name, metric) for name in ("a", "b") for metric in ("peak_memory", "time", "user")]
+    mixed = [compared(name, metric) for name in ("a", "b") for metric in ("peak_memory", "time", "user")]
     assert metrics(in_order(mixed)) == [
         *("a.time", "b.time"),
         *("a.user", "b.user"),
@@ -56,12 +56,12 @@ def test_each_metrics_rows_are_together_and_times_come_before_memory() -> None:
 
 
 def test_the_metric_in_question_comes_first() -> None:
-    mixed = [beside("a"), beside("b", "peak_memory", in_question=True), beside("b")]
+    mixed = [compared("a"), compared("b", "peak_memory", in_question=True), compared("b")]
     assert metrics(in_order(mixed)) == ["b.peak_memory", "a.time", "b.time"]
 
 
 def test_what_differs_most_is_drawn_in_its_order() -> None:
-    many = [beside(f"bench-{n:02}", ratio=1.0 if n % 2 else 1.5 + n / 10) for n in range(2 * MOST_ROWS)]
+    many = [compared(f"bench-{n:02}", ratio=1.0 if n % 2 else 1.5 + n / 10) for n in range(2 * MOST_ROWS)]
     drawn = drawn_comparisons(many)
     assert len(drawn) == MOST_ROWS
     assert all(each.differs for each in drawn)
@@ -69,7 +69,7 @@ def test_what_differs_most_is_drawn_in_its_order() -> None:
 
 
 def test_of_more_comparisons_than_are_drawn_all_are_counted_and_in_the_table() -> None:
-    many = in_order([beside(f"bench-{n:02}", ratio=1.5 if n < 25 else 1.0) for n in range(30)])
+    many = in_order([compared(f"bench-{n:02}", ratio=1.5 if n < 25 else 1.0) for n in range(30)])
     section = comparison_section(NOTHING_ELSE, many)
     assert section is not None
     [reported] = section.paragraphs
@@ -82,14 +82,14 @@ def test_of_more_comparisons_than_are_drawn_all_are_counted_and_in_the_table() -
 
 
 def test_where_all_are_drawn_their_number_is_not_stated() -> None:
-    section = comparison_section(NOTHING_ELSE, in_order([beside("a", ratio=1.5), beside("b")]))
+    section = comparison_section(NOTHING_ELSE, in_order([compared("a", ratio=1.5), compared("b")]))
     assert section is not None
     assert section.paragraphs == ()
 
 
 def test_too_few_pairs_are_reported_with_what_a_verdict_needs_and_how_to_get_it() -> None:
     """Three pairs that differ by chance cannot reach the report's error rate."""
-    few = replace(beside("a"), comparison=compare([1.0, 1.1, 0.9], [1.0, 0.9, 1.1], Rule(most=20)))
+    few = replace(compared("a"), comparison=compare([1.0, 1.1, 0.9], [1.0, 0.9, 1.1], Rule(most=20)))
     reported = difference_verdict(NOTHING_ELSE, [few], notes=()).sentence
     assert few.comparison.minimum_detectable is None
     assert f"1 of 1 comparison has too few pairs for a verdict, which needs {few.needed} pairs;" in reported

@@ -59,7 +59,7 @@ def read_process_table(root: Path) -> ProcessTable:
 def busiest(
     before: ProcessTable, after: ProcessTable, *, seconds: float, own: int, limit: int = 5
 ) -> tuple[BusyProcess, ...]:
-    """Return the processes that used the most CPU time between readings, except `own` and its descendants."""
+    """Return the processes that used the most CPU time between queries, except `own` and its descendants."""
     ours = descendants(after, own)
     used = {
         pid: process.cpu_seconds - (before[pid].cpu_seconds if pid in before else 0.0)
@@ -91,7 +91,7 @@ RECENT_SECONDS = 0.5
 """Time for which the machine must have been quiet."""
 
 LONGEST_GAP_SECONDS = 0.1
-"""After a longer pause between two readings, builds of perftrail could count as foreign load."""
+"""After a longer pause between two queries, builds of perftrail could count as foreign load."""
 
 REMEMBERED_SECONDS = 2.0
 """Age of the oldest reading that is stored."""

@@ -271,7 +271,7 @@ class StudyDraft:
 
     @property
     def is_busy(self) -> bool:
-        """Whether other programs use so many CPUs that wall time is noisy."""
+        """Whether other programs use enough CPUs that wall time is noisy."""
         return self.load >= BUSY_SHARE * self.cpus
 
     @property
