@@ -114,7 +114,7 @@ def _become(request: dict[str, Any], standard: list[int]) -> NoReturn:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["perftrail", *request["arguments"]]
     try:
-        runpy.run_module("perftrail", run_name="__main__", alter_sys=True)
+        runpy.run_module("perftrail", run_name="__main__")
     except SystemExit as ended:
         if isinstance(ended.code, int):
             _end(ended.code)

@@ -1,4 +1,4 @@
-"""`perftrail build --shell` as people use it: on a real terminal, and with commands from a pipe."""
+"""perftrail as people use it on a real terminal, and `perftrail build --shell` also with commands from a pipe."""
 
 from __future__ import annotations
 
@@ -8,18 +8,26 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 
 class Terminal:
-    """`perftrail build --shell` on a new terminal."""
+    """A program, by default perftrail, on a new terminal."""
 
-    def __init__(self, study: Path, revision: str, *options: str) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        program: tuple[str, ...] = (sys.executable, "-m", "perftrail"),
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         self.output = ""
         self.child, self._terminal = pty.fork()
         if not self.child:
-            words = [sys.executable, "-m", "perftrail", "build", revision, str(study), "--shell", *options]
-            os.execvp(words[0], words)
+            if cwd is not None:
+                os.chdir(cwd)
+            os.execvpe(program[0], [*program, *arguments], {**os.environ, **(env or {})})
 
     def __enter__(self) -> Terminal:
         return self
@@ -54,6 +62,11 @@ class Terminal:
             return False
         self.output += part.decode(errors="replace")
         return bool(part)
+
+
+def build_shell(study: Path, revision: str, *options: str) -> Terminal:
+    """Start `perftrail build --shell` on a new terminal."""
+    return Terminal("build", revision, str(study), "--shell", *options)
 
 
 def run_from_pipe(study: Path, revision: str, script: str, *options: str) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.printing import find_answer, perftrail, revisions
-from tests.e2e.terminal import Terminal, run_from_pipe
+from tests.e2e.terminal import build_shell, run_from_pipe
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -235,7 +235,7 @@ def test_a_shell_without_commands_or_a_terminal_is_refused(
 def test_a_shell_on_a_terminal_shows_the_steps_and_removes_its_files(
     study: Path, commits: tuple[Repository, list[str]]
 ) -> None:
-    with Terminal(study, commits[1][0]) as terminal:
+    with build_shell(study, commits[1][0]) as terminal:
         assert "make work" in terminal.read_until("perftrail$ ")
         terminal.type("make work\n")
         assert "oldsys/limits.h: No such file" in terminal.read_until("perftrail$ ")
@@ -254,7 +254,7 @@ def test_a_shell_on_a_terminal_shows_the_steps_and_removes_its_files(
 def test_closing_the_terminal_ends_the_shell_and_removes_its_tree(
     study: Path, commits: tuple[Repository, list[str]]
 ) -> None:
-    with Terminal(study, commits[1][8]) as terminal:
+    with build_shell(study, commits[1][8]) as terminal:
         terminal.read_until("perftrail$ ")
         terminal.type("sleep 98765 &\n")
         terminal.read_until("perftrail$ ")
@@ -268,10 +268,10 @@ def test_the_next_shell_removes_the_files_of_a_killed_one(
     study: Path, commits: tuple[Repository, list[str]]
 ) -> None:
     leftover = study / ".perftrail/shells/1"
-    with Terminal(study, commits[1][8]) as terminal:
+    with build_shell(study, commits[1][8]) as terminal:
         terminal.read_until("perftrail$ ")
         (leftover / "tree/mine").touch()
-        with Terminal(study, commits[1][8]) as second:
+        with build_shell(study, commits[1][8]) as second:
             second.read_until("perftrail$ ")
             assert (study / ".perftrail/shells/2/tree").is_dir()
             os.kill(terminal.child, signal.SIGKILL)

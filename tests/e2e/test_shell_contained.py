@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.printing import perftrail, program, write_study
-from tests.e2e.terminal import Terminal, run_from_pipe
+from tests.e2e.terminal import build_shell, run_from_pipe
 from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.process.sandbox.test_limits import alive
 from tests.sources.repositories import Repository
@@ -46,7 +46,7 @@ def test_commands_from_a_pipe_run_in_the_sandbox(tmp_path: Path, revision: str) 
 
 @needs_sandbox
 def test_a_shell_in_the_sandbox_has_a_separate_terminal(tmp_path: Path, revision: str) -> None:
-    with Terminal(tmp_path / "study", revision, "--sandbox") as terminal:
+    with build_shell(tmp_path / "study", revision, "--sandbox") as terminal:
         terminal.read_until("perftrail$ ")
         terminal.type("sleep 60\n")
         time.sleep(0.3)

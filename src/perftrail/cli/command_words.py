@@ -12,7 +12,7 @@ import click
 from perftrail.cli.help import Command
 from perftrail.errors import UsageError
 from perftrail.model.wording import quoted
-from perftrail.present.output_settings import settings
+from perftrail.present.output_settings import as_started, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,7 +161,8 @@ def print_written(written: WrittenStudy) -> None:
     """Print what was detected for a study without a file, and how to keep it."""
     from perftrail.verbs.command_study import KEEP
 
-    keep = f"no study file: this study is kept until the next command line; keep it as perftrail.toml with: {KEEP}"
+    kept = "no study file: this study is kept until the next command line"
+    keep = f"{kept}; keep it as perftrail.toml with: {as_started(KEEP)}"
     for line in (written.detected, keep):
         if line:
             print_about_study(line)

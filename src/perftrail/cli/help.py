@@ -125,6 +125,10 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
             "with four parallel builds, and under the name a1",
         ),
     ),
+    "completion": (
+        ("perftrail completion --install", "install completion for the shell of $SHELL"),
+        ("perftrail completion fish", "print the script for fish"),
+    ),
 }
 """Two examples of each command with their effect."""
 
@@ -151,6 +155,7 @@ PAGES = {
     "build": "how-to/old-revisions.md",
     "bisect-step": "how-to/git.md",
     "worker": "how-to/many-machines.md",
+    "completion": "install.md",
 }
 """The page in docs/ about each command."""
 

@@ -14,9 +14,12 @@ from perftrail._version import __version__
 from perftrail.cli.interrupts import INTERRUPTED, MESSAGE
 from perftrail.errors import MACHINE_ERRORS, PerftrailError
 from perftrail.model.wording import quoted, suggestion
+from perftrail.present.output_settings import as_started
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from click.shell_completion import CompletionItem
 
 GROUPS = {
     "Start": {
@@ -50,9 +53,17 @@ GROUPS = {
         "build": "Build one revision, or run its recipe by hand.",
         "bisect-step": "Judge the checked-out revision, for git bisect run.",
         "worker": "Build and measure for clients of a cluster.",
+        "completion": "Complete commands and options in bash, zsh or fish.",
     },
 }
 """Every command in its group, with its line in --help. So --help imports no command."""
+
+FIRST = (
+    ("perftrail measure './bench parse'", "measure a command; with two commands, compare them"),
+    ("perftrail find v1.2 HEAD -- ./bench parse", "find the commit that changed its speed, in a check-out"),
+    ("perftrail init", "write a study file for the program in this directory"),
+)
+"""The commands to start with, which `perftrail` alone prints."""
 
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
@@ -63,12 +74,21 @@ THREADS = "OMP_NUM_THREADS"
 class LazyGroup(click.Group):
     """A group that imports a command's module on request."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Print the commands to start with if there are no arguments, which is wrong usage for a script."""
+        if not args and not ctx.resilient_parsing:
+            _print_first_commands()
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the commands in the order in which users need them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command; `None` for an unknown name."""
+        if cmd_name not in COMMANDS and ctx.resilient_parsing:
+            return None
         if cmd_name not in COMMANDS:
             ctx.fail(f"unknown command {quoted(cmd_name)}{suggestion(cmd_name, COMMANDS)}")
         name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")
@@ -76,6 +96,15 @@ class LazyGroup(click.Group):
         command = module.command
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that begin with this text without importing them, and the options."""
+        from click.shell_completion import CompletionItem
+
+        commands = [
+            CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
         """Write the list of commands without importing them."""
@@ -111,7 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except PerftrailError as error:
         from perftrail.model.wording import escaped
 
-        click.echo(escaped(str(error), longest=None, allowed="\n"), err=True)
+        text = escaped(str(error), longest=None, allowed="\n")
+        click.echo(as_started(text, COMMANDS), err=True)
         code = error.exit_code
     except BrokenPipeError:
         sys.stderr.close()
@@ -121,6 +151,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         code = _machine_failed(error)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _print_first_commands() -> None:
+    formatter = click.HelpFormatter()
+    formatter.write_text(
+        "perftrail finds which change made a program faster or slower, and how certain that is."
+    )
+    with formatter.section("Start with"):
+        formatter.write_dl([(as_started(line), meaning) for line, meaning in FIRST], col_max=70)
+    formatter.write_paragraph()
+    formatter.write_text(f"{as_started('perftrail --help')} lists all commands.")
+    click.echo(formatter.getvalue(), nl=False, err=True)
 
 
 def keep_to_one_thread() -> None:

@@ -231,12 +231,28 @@ class SourceOptions:
         return study if self.bench is None else _with_selected(study, self.bench)
 
 
+def _complete_benchmark(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return the benchmarks that the study file names and that begin with this text; suites are not listed."""
+    import tomllib
+
+    from perftrail.studyfile.reading import find_upwards
+
+    named = context.params.get("study") or "."
+    file = named if Path(named).is_file() else find_upwards(named)
+    try:
+        tables = tomllib.loads(Path(file or "").read_text("utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [name for name in tables.get("benchmark", {}) if name.startswith(incomplete)]
+
+
 def source_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add --along, --at and --bench, combined as `sources`."""
 
     @click.option(
         "--bench",
         metavar="REGEX",
+        shell_complete=_complete_benchmark,
         help="Use only benchmarks whose name this regular expression matches somewhere.",
     )
     @click.option(
@@ -365,9 +381,12 @@ class SessionOptions:
         `patched` is a revision in addition to the source's. `jobs` is the number of parallel builds; with an
         `engine`, its machines set it. If the measuring machine leaves, another one starts the work again.
         """
+        from perftrail.cli.commands.doctor import print_at_first_run
         from perftrail.opening import open_session
         from perftrail.present.console import Watcher
 
+        if engine is None:
+            print_at_first_run()
         with terminated_like_ctrl_c(), Watcher() as watcher:
             while True:
                 opened = open_session(

@@ -30,6 +30,7 @@ from perftrail.present.answer_sentence import (
 from perftrail.present.console import output
 from perftrail.present.failures import failure_group_lines, failure_words, further_lines, skipped_words
 from perftrail.present.next_find import detectable_words, next_commands
+from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import capitalised, shell_words
 
 if TYPE_CHECKING:
@@ -305,7 +306,7 @@ def print_find(answer: FindAnswer | FindTable, command: FindCommand) -> None:
     search = f"--search {answer.shown_as}".rstrip()
     for line in (
         *next_commands(answer, command),
-        f"Next: perftrail show{shell_words(command.study)} {search}    how the search went",
+        next_line(f"perftrail show{shell_words(command.study)} {search}    how the search went"),
     ):
         output().print(Text(line, style="dim"))
 
@@ -343,7 +344,9 @@ def print_run(report: RunReport, *, shared_options: Sequence[str]) -> None:
             "check --try 3",
             f"builds and runs three revisions, after you correct {report.to_correct}",
         )
-    console.print(Text(f"Next: perftrail {command}{shell_words(shared_options)}    {purpose}", style="dim"))
+    console.print(
+        Text(next_line(f"perftrail {command}{shell_words(shared_options)}    {purpose}"), style="dim")
+    )
 
 
 def _disagreement(disagreement: Disagreement) -> str:

@@ -13,6 +13,7 @@ from perftrail.model.wording import change, counted, escaped, number, percent, q
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import output, plain_table
 from perftrail.present.failures import failure_words
+from perftrail.present.output_settings import as_started, next_line
 from perftrail.present.shared_sentences import capitalised, change_words, interval_words, pairs_by_metric
 from perftrail.sources.patched import exclude_options
 from perftrail.stats.retained_gain import Share
@@ -195,16 +196,20 @@ def print_conflict(blocked: BackportConflict, *, source_kind: str, study_file: s
         console.print(Text("Next: resolve the marked conflicts there, then run:", style="dim"))
         console.print(
             Text(
-                f"    git -C {tree} add -A && git -C {tree} diff --cached --binary > resolved.patch\n"
-                f"    perftrail {verb}{fix}{study} --patch resolved.patch {onto_words}",
+                as_started(
+                    f"    git -C {tree} add -A && git -C {tree} diff --cached --binary > resolved.patch\n"
+                    f"    perftrail {verb}{fix}{study} --patch resolved.patch {onto_words}"
+                ),
                 style="dim",
             )
         )
     else:
         console.print(
             Text(
-                f"Next: adapt the patch, then run: perftrail {verb}"
-                f"{fix if reverted is not None else ''}{study} --patch FILE {onto_words}"
+                next_line(
+                    f"adapt the patch, then run: perftrail {verb}"
+                    f"{fix if reverted is not None else ''}{study} --patch FILE {onto_words}"
+                )
             )
         )
 

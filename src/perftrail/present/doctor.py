@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from perftrail.model.wording import counted, escaped, number, quantity
+from perftrail.model.wording import counted, escaped, listed, number, quantity
 from perftrail.present.console import errors, output
+from perftrail.present.output_settings import as_started, next_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,6 +66,16 @@ def print_report(report: DoctorReport, *, has_study: bool) -> None:
     if report.resolution is not None:
         console.print(Text(_wrapped(resolution_line(report.resolution), console), style="bold"))
     console.print(Text(_wrapped(_next(report, has_study=has_study), console), style="dim"))
+
+
+def first_run_line(report: DoctorReport) -> str:
+    """Return what a first run on a machine prints: the number of findings that matter, and the worst ones by name."""
+    counts = {grade: sum(finding.grade == grade for finding in report.findings) for grade in STYLES}
+    worst = report.findings[0].grade if report.findings else "fine"
+    names = [finding.name for finding in report.findings if finding.grade == worst]
+    named = f" ({listed(names, 'and')})" if worst in {"spoils", "may spoil"} else ""
+    details = as_started("perftrail doctor")
+    return f"First run on this machine: {_headline(counts)}{named}. Details and remedies: {details}"
 
 
 def resolution_line(resolution: Resolution) -> str:
@@ -151,7 +162,7 @@ def _percent(share: float) -> str:
 
 def _next(report: DoctorReport, *, has_study: bool) -> str:
     if not has_study:
-        return "Next: perftrail init (writes a first study), or perftrail measure COMMAND (needs none)"
+        return next_line("perftrail init (writes a first study), or perftrail measure COMMAND (needs none)")
     if any(finding.fix for finding in report.findings):
-        return "Next: sudo perftrail doctor --fix -- perftrail run (measures with changed settings)"
-    return "Next: perftrail run (flags noisy samples; see docs/how-to/trustworthy-numbers.md)"
+        return next_line("sudo perftrail doctor --fix -- perftrail run (measures with changed settings)")
+    return next_line("perftrail run (flags noisy samples; see docs/how-to/trustworthy-numbers.md)")

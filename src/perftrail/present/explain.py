@@ -13,6 +13,7 @@ from perftrail.model.wording import change, counted, escaped, percent, quantity
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import output
 from perftrail.present.failures import failure_words
+from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import change_words
 from perftrail.present.why import (
     METHODS,
@@ -63,7 +64,7 @@ def print_explained(explained: ExplainReport, *, study_file: str | None) -> None
     for each in explained.unavailable:
         console.print(Text(f"Not available here: {each.what}: {escaped(each.why, longest=200)}", style="dim"))
     for command in next_commands(explained, study_file=study_file):
-        console.print(Text(f"Next: {command}", style="dim"))
+        console.print(Text(next_line(command), style="dim"))
 
 
 def next_commands(explained: ExplainReport, *, study_file: str | None) -> list[str]:

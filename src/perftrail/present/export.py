@@ -11,6 +11,7 @@ import click
 from perftrail.errors import NoAnswer, UsageError
 from perftrail.model.wording import counted, escaped, listed
 from perftrail.present.html_page import WrittenFileJson
+from perftrail.present.output_settings import next_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,7 +82,7 @@ def print_imported(imported: Imported) -> None:
     """Print the content of an imported study, which has no plan."""
     for line in (
         *imported.words(),
-        "Next: perftrail show    the results; an imported study measures nothing",
+        next_line("perftrail show    the results; an imported study measures nothing"),
     ):
         click.echo(line)
 

@@ -36,6 +36,7 @@ from perftrail.present.gate import (
     verdict_words,
 )
 from perftrail.present.html_page import png, svg
+from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import capitalised
 from perftrail.stats.comparison import Verdict
 
@@ -213,7 +214,7 @@ def print_gate(gate: Gate) -> None:
     for text in limits(gate):
         console.print(Text(escaped(capitalised(text), longest=LONGEST)))
     if (found := next_command(gate)) is not None:
-        words = f"Next: {escaped(found.command, longest=LONGEST)}    {found.purpose}"
+        words = next_line(f"{escaped(found.command, longest=LONGEST)}    {found.purpose}")
         console.print(Text(words, style="dim"))
 
 

@@ -13,6 +13,7 @@ from perftrail.model.recipe import PLAIN
 from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.target import Target
 from perftrail.model.wording import change, counted, percent
+from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import shell_words
 from perftrail.search import Budget
 from perftrail.search.budget import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
@@ -83,7 +84,7 @@ def next_commands(answer: FindAnswer | FindTable, command: FindCommand) -> Itera
             *_larger_threshold(answers, command),
         )
     )
-    yield from (f"Next: {line}" for line in islice(lines, MOST_COMMANDS))
+    yield from map(next_line, islice(lines, MOST_COMMANDS))
 
 
 def detectable_words(answer: FindAnswer, command: FindCommand) -> str:

@@ -10,6 +10,7 @@ from perftrail.model.fixture import services_of
 from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.wording import counted, duration, escaped, listed, quantity
 from perftrail.present.failures import failure_group_lines, remedy_lines, skipped_words
+from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import shell_words
 from perftrail.studyfile.writing import toml
 
@@ -202,7 +203,7 @@ def _next(study: Study, shared_options: Sequence[str]) -> None:
 def _print_next(command: str, shared_options: Sequence[str], *, first_step: str = "") -> None:
     verb, *options = command.split(" ", 1)
     step, words = (escaped(text, longest=LONGEST_LINE) for text in (first_step, shell_words(shared_options)))
-    click.echo(click.style(f"Next: {step}perftrail {' '.join([verb + words, *options])}", dim=True))
+    click.echo(click.style(next_line(f"{step}perftrail {' '.join([verb + words, *options])}"), dim=True))
 
 
 def _variant(name: str, variant: Variant) -> str:

@@ -6,11 +6,13 @@ findings: about sandboxes, memory, the processor, and other users of the machine
 
 from __future__ import annotations
 
+import platform
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
+from perftrail.file_tree import user_cache
 from perftrail.measure.sandboxes import why_no_sandbox
 from perftrail.model.wording import number, quantity, quoted
 from perftrail.process.launcher import Launcher
@@ -571,6 +573,20 @@ def examine(*, quick: bool = False, changed: tuple[Change, ...] = ()) -> DoctorR
         restored=restored,
         changed=changed,
     )
+
+
+def first_time() -> bool:
+    """Whether this is the first call on this machine, which the user's cache remembers.
+
+    False if the cache cannot be written, because the next call could not know of this one.
+    """
+    marker = user_cache() / "reported" / platform.node()
+    try:
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch(exist_ok=False)
+    except OSError:
+        return False
+    return True
 
 
 def read_machine_state(capabilities: Capabilities) -> MachineState:

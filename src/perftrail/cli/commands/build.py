@@ -23,6 +23,7 @@ from perftrail.model.wording import duration, escaped
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import errors, output
 from perftrail.present.failures import excerpt_lines
+from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import shell_words
 from perftrail.verbs.build import steps_script
 
@@ -136,7 +137,7 @@ def print_build(report: BuildReport, *, shared_options: Sequence[str]) -> None:
         console.print(Text(f"{name:<12} {escaped(text, longest=4096)}"))
     words = [report.subject.revision.short, *shared_options]
     words += [] if report.subject.variant == "plain" else ["--variant", report.subject.variant]
-    next_step = f"Next: perftrail build{shell_words(words)} --shell    run its recipe by hand"
+    next_step = next_line(f"perftrail build{shell_words(words)} --shell    run its recipe by hand")
     console.print(Text(escaped(next_step, longest=4096), style="dim"))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 
 import click
 
@@ -10,6 +12,7 @@ from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option
 from perftrail.errors import UsageError
+from perftrail.present.output_settings import settings
 
 
 @click.command(
@@ -48,14 +51,35 @@ def command(quick: bool, fix: bool, as_json: bool, arguments: tuple[str, ...]) -
 def _examine(*, quick: bool, as_json: bool) -> None:
     from perftrail.present.doctor import checking_status, print_report
     from perftrail.studyfile.reading import find_upwards
-    from perftrail.verbs.doctor import examine
+    from perftrail.verbs.doctor import examine, first_time
 
+    first_time()
     with checking_status(quick=quick):
         report = examine(quick=quick)
     if as_json:
         print_json("doctor", report.as_json())
     else:
         print_report(report, has_study=find_upwards(".") is not None)
+
+
+def print_at_first_run() -> None:
+    """Print the state of this machine in one line, before its first measurement on a terminal, and never again.
+
+    Takes a second once. Prints nothing with --json or --quiet, and in CI.
+    """
+    as_json = click.get_current_context().params.get("as_json", False)
+    if as_json or settings.quiet or os.environ.get("CI") or not sys.stderr.isatty():
+        return
+    from rich.text import Text
+
+    from perftrail.present.console import errors
+    from perftrail.present.doctor import checking_status, first_run_line
+    from perftrail.verbs.doctor import examine, first_time
+
+    if first_time():
+        with checking_status(quick=True):
+            report = examine(quick=True)
+        errors().print(Text(first_run_line(report), style="dim"), soft_wrap=True)
 
 
 def _run_fixed(arguments: tuple[str, ...]) -> int:

@@ -10,6 +10,7 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option
+from perftrail.present.output_settings import next_line
 
 
 @click.command("import", cls=Command)
@@ -44,4 +45,4 @@ def command(
         return
     for line in imported.words():
         click.echo(line)
-    click.echo(f"Next: perftrail show {shlex.quote(output)}    print medians and changes")
+    click.echo(next_line(f"perftrail show {shlex.quote(output)}    print medians and changes"))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.cli.command_words import WordsCommand, command_words
+from perftrail.cli.commands.doctor import print_at_first_run
 from perftrail.cli.interrupts import INTERRUPTED
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import FRACTION, json_option
@@ -178,6 +179,7 @@ def command(*, as_json: bool, **options: object) -> None:
     parsed = Options(**options)  # type: ignore[arg-type] # click passes values of the declared types
     exports = exports_of(parsed)
     trial = trial_of(parsed, words=command_words() or ())
+    print_at_first_run()
     interrupted = False
     with open_trial(trial) as measure:
         try:

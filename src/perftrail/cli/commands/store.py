@@ -21,6 +21,7 @@ from perftrail.errors import UsageError
 from perftrail.model.wording import counted, escaped, quantity, quoted
 from perftrail.opening import DATABASE, results_database
 from perftrail.present.console import errors, output
+from perftrail.present.output_settings import next_line
 from perftrail.store import parse_server, shown
 from perftrail.studyfile import RESULTS
 
@@ -55,7 +56,7 @@ def stats(study: str | None, store: str | None, as_json: bool) -> None:
         print_json("store stats", content.as_json())
         return
     print_statistics(content)
-    click.echo(f"Next: perftrail store backup FILE{selected.options}    copy it into one file")
+    click.echo(next_line(f"perftrail store backup FILE{selected.options}    copy it into one file"))
 
 
 @command.command("copy", short_help="Copy one store into another.")
@@ -79,7 +80,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
         click.echo(f"{destination.shown}: {copied_words(done)}")
     done.refuse_differences(destination.shown)
     if not as_json:
-        click.echo(f"Next: perftrail store stats --store {destination.word}    count its content")
+        click.echo(next_line(f"perftrail store stats --store {destination.word}    count its content"))
 
 
 @command.command("compact", short_help="Return unused disk space.")
@@ -96,7 +97,7 @@ def compact(study: str | None, store: str | None, as_json: bool) -> None:
         print_json("store compact", done.as_json())
         return
     click.echo(compacted_words(done))
-    click.echo(f"Next: perftrail store stats{selected.options}    count its content")
+    click.echo(next_line(f"perftrail store stats{selected.options}    count its content"))
 
 
 @command.command("backup", short_help="Copy a store into one file, also during a run.")
@@ -118,7 +119,7 @@ def backup(file: Path, study: str | None, store: str | None, as_json: bool) -> N
         print_json("store backup", content.as_json())
         return
     click.echo(f"{file}: {content_words(content)}")
-    click.echo(f"Next: perftrail store restore {shlex.quote(str(file))} --store DIRECTORY    restore it")
+    click.echo(next_line(f"perftrail store restore {shlex.quote(str(file))} --store DIRECTORY    restore it"))
 
 
 @command.command("restore", short_help="Restore a backup after checking it.")
@@ -141,7 +142,7 @@ def restore(file: Path, study: str | None, store: str | None, as_json: bool) -> 
         print_json("store restore", {"store": selected.shown, **content.as_json()})
         return
     click.echo(f"{selected.shown}: {content_words(content)}; identical to the backup")
-    click.echo(f"Next: perftrail show{selected.options}    print the samples")
+    click.echo(next_line(f"perftrail show{selected.options}    print the samples"))
 
 
 @command.command("forget", short_help="Delete old samples.")
@@ -176,7 +177,7 @@ def forget(study: str | None, age: str, yes: bool, store: str | None, as_json: b
     if not forgetting.invocations:
         return
     click.echo(
-        f"Next: perftrail store compact{selected.options}    return the disk space"
+        next_line(f"perftrail store compact{selected.options}    return the disk space")
         if yes
         else f"Delete them with --yes; to back them up before: perftrail store backup FILE{selected.options}"
     )

@@ -21,6 +21,7 @@ from perftrail.cli.options import (
 from perftrail.errors import PerftrailError, SourceError, StudyError, UsageError
 from perftrail.file_tree import exclusive_lock
 from perftrail.model.wording import counted, duration, escaped, percent, quoted
+from perftrail.present.output_settings import next_line, settings
 from perftrail.present.shared_sentences import shell_words
 
 if TYPE_CHECKING:
@@ -191,13 +192,11 @@ def _print(watched: Watched, *, as_json: bool, shared_options: tuple[str, ...]) 
     for answer in watched.answers:
         click.echo(headline(answer))
     if watched.answers:
-        click.echo(f"Next: perftrail show{shell_words(shared_options)} --search    how the search went")
+        click.echo(next_line(f"perftrail show{shell_words(shared_options)} --search    how the search went"))
 
 
 def _print_status(watched: Watched, study: Study, policy: WatchPolicy, *, once: bool, first: bool) -> None:
     """Print for people what a check without an answer found; after the first one, also the time between checks."""
-    from perftrail.present.output_settings import settings
-
     if settings.quiet:
         return
     lines = []

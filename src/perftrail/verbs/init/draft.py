@@ -171,11 +171,13 @@ class BenchmarkDraft:
 
     `build` are lines that build its files in ``{out}``; `relink` are lines that link them in another order.
     `uses` are the paths that the command runs, from the revision's root. `printed` are the metrics that it prints.
+    `directory` is where it runs, from the revision's root; empty for an empty directory.
     """
 
     name: str
     command: str
     why: str
+    directory: str = ""
     needs_shell: bool = False
     placeholder: bool = False
     build: tuple[Step, ...] = ()

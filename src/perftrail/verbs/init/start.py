@@ -1,6 +1,7 @@
 """Examine a program, choose a range of its history, and write a first study.
 
-`examine` reads the program, and `write_first_study` writes the study of what it found.
+`examine` reads the program, `draft_of` drafts a study of what it found, `with_older_end` and `with_command` change the
+draft as the user answers, and `write_draft` writes it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
@@ -27,6 +28,7 @@ from perftrail.verbs.init.draft import (
     BENCHMARK_NAME,
     OPTION_SOURCES,
     SOURCE_SUFFIXES,
+    BenchmarkDraft,
     SourceDraft,
     StudyDraft,
     Tree,
@@ -489,10 +491,23 @@ def write_first_study(directory: Path, *, output: Path, system: str | None, forc
     `system` selects one of several build systems. Raises `UsageError` if a study exists and `force` is not set, if the
     directory does not use `system`, and if the file cannot be written.
     """
+    file = new_file(output, force=force)
+    return write_draft(draft_study(directory, study=file.parent, system=system), file)
+
+
+def new_file(output: Path, *, force: bool) -> Path:
+    """Return the file of a study: `output`, or in that directory.
+
+    Raises `UsageError` if it exists and `force` is not set.
+    """
     file = output if output.suffix == ".toml" else output / FILE_NAME
     if file.exists() and not force:
         raise UsageError(f"{file}: a study exists already; overwrite it with --force")
-    draft = draft_study(directory, study=file.parent, system=system)
+    return file
+
+
+def write_draft(draft: StudyDraft, file: Path) -> FirstStudy:
+    """Write a drafted study. Raises `UsageError` if the file cannot be written."""
     write_text(file, study_text(draft))
     tools = draft.build.tools if draft.build else ()
     return FirstStudy(
@@ -507,10 +522,15 @@ def draft_study(directory: Path, *, study: Path, system: str | None) -> StudyDra
     """
     with Launcher() as starter:
         examined = examine(directory, starter, study=study)
-    return _draft(examined.tree, system=system, source=examined.source)
+    return draft_of(examined, system=system)
 
 
-def _draft(tree: Tree, *, system: str | None, source: SourceDraft) -> StudyDraft:
+def draft_of(examined: ExaminedProgram, *, system: str | None) -> StudyDraft:
+    """Return a first study of an examined program; `system` selects a build system.
+
+    Raises `UsageError` if the program does not use `system`.
+    """
+    tree = examined.tree
     found = detect(tree)
     if system is not None:
         _check_known(system, [build.system for build, _ in found])
@@ -522,12 +542,60 @@ def _draft(tree: Tree, *, system: str | None, source: SourceDraft) -> StudyDraft
     return StudyDraft(
         name=tree.name,
         directory=directory,
-        source=source,
+        source=examined.source,
         build=build,
         others=tuple(other for other, _ in found[1:]),
         load=os.getloadavg()[0],
         cpus=len(os.sched_getaffinity(0)),
     )
+
+
+def with_older_end(draft: StudyDraft, old: str, directory: Path) -> StudyDraft:
+    """Return a draft whose range begins at a revision of the git repository of a directory.
+
+    Raises `UsageError` if there is no such revision, or no newer one on the main branch.
+    """
+    with tempfile.TemporaryDirectory(prefix="perftrail-init-") as cache, Launcher() as starter:
+        git = local_git(starter, cache=Path(cache))
+        found = _git_output(git, directory, "rev-parse", "--verify", "--end-of-options", f"{old}^{{commit}}")
+        newer = _count(git, directory, f"{found}..HEAD") if found else 0
+    if not found:
+        raise UsageError(f"{quoted(old)}: no such revision here; name a tag, a branch or a commit")
+    if not newer:
+        raise UsageError(f"{quoted(old)}: HEAD has no newer revisions; name an older one")
+    name = old if _PLAIN_NAME.fullmatch(old) else found
+    source = replace(
+        draft.source, range=f"{name}..HEAD", range_why="the older end that you named", revisions=newer + 1
+    )
+    return replace(draft, source=source)
+
+
+def with_command(draft: StudyDraft, command: str, *, prefix: str) -> StudyDraft:
+    """Return a draft that measures this command instead of the detected one.
+
+    Without ``{build}``, it runs in the revision's tree, in the directory `prefix` from its root, as in a check-out.
+    Outputs are kept only if the command names all of them: it may use other files.
+    """
+    build = draft.build
+    assert build is not None
+    benchmark = BenchmarkDraft(
+        name=NAMED,
+        command=command,
+        why="the command that you named",
+        needs_shell=bool(set(command) & _SHELL_CHARACTERS),
+        directory="" if "{build}" in command else prefix or ".",
+        env=build.benchmark.env,
+    )
+    build = replace(build, benchmark=benchmark, suite=None)
+    if not all(f"{{build}}/{output}" in command for output in build.outputs):
+        build = replace(build, outputs=(), outputs_why="", relink=(), no_relink_reason="")
+    return replace(draft, build=build)
+
+
+NAMED = "command"
+"""Name of the benchmark of a command that the user named."""
+
+_SHELL_CHARACTERS = frozenset("|&;<>$`*?~")
 
 
 def _lacks(build: BuildDraft) -> bool:

@@ -143,6 +143,9 @@ def _benchmark(benchmark: BenchmarkDraft) -> Iterable[str]:
     yield from _relink(benchmark.relink)
     yield f"# {benchmark.why}"
     yield f"command = {toml(benchmark.command)}"
+    if benchmark.directory:
+        yield "# where the command runs, from the revision's root; without this key, in an empty directory"
+        yield f"directory = {toml(benchmark.directory)}"
     if benchmark.needs_shell:
         yield "# a shell runs the command, because it has several parts"
         yield "shell = true"
