@@ -104,7 +104,7 @@ def test_the_report_links_the_flame_graph_of_the_difference(
         assert link.inner_text().startswith(f"Flame graph of the difference: {locked.fix[:10]}")
         link.click()
         assert opened.url == graph.as_uri()
-        assert opened.locator("#frames g[data-node]", has_text="main").count() >= 1
+        assert int(opened.locator("#flame").get_attribute("data-frames") or 0) > 1
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")

@@ -2,8 +2,8 @@
 
 Each frame is as wide as the larger of its costs; its two lines are the costs before and after. Orange frames cost more
 after, blue ones less, grey ones the same: colours that colour-blind people distinguish. The file is an SVG, or an HTML
-page with it. Its script draws only frames of at least 1.5 pixels, so large trees are smooth. Without scripts it shows
-the largest frames.
+page with it: a drawing of the largest frames, for readers without scripts. Its script replaces the drawing by one
+that can be zoomed and searched, and that has every frame of at least 1.5 pixels.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WIDTH = 1200
 ROW = 19
-TOP = 76
+TOP = 44
 STILL_SHARE = 0.002
 """Smallest share of a frame that is drawn without scripts."""
 
@@ -71,18 +71,11 @@ def _svg(frames: str, title: str, script: str) -> str:
     name = escape(escaped(title))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" id="flame" viewBox="0 0 {WIDTH} {_height(frames)}" '
-        f'width="{WIDTH}" height="{_height(frames)}" font-family="monospace" font-size="11" role="application" '
-        f'aria-label="{name}"><title>{name}</title>'
-        "<style>#frames g { cursor: pointer } #frames text { pointer-events: none } "
-        "#controls, #details { font: 13px sans-serif } #search { width: 9em; font-size: 16px }</style>"
-        '<rect width="100%" height="100%" fill="#fff"/>'
+        f'width="{WIDTH}" height="{_height(frames)}" style="max-width: 100%; height: auto" '
+        f'font-family="monospace" font-size="11"><title>{name}</title><rect width="100%" height="100%" fill="#fff"/>'
         f'<text x="6" y="16" font-size="14" font-family="sans-serif">{name}</text>'
-        '<foreignObject id="controls" visibility="hidden" x="4" y="22" width="100%" height="30">'
-        '<div xmlns="http://www.w3.org/1999/xhtml"><button id="reset">whole program</button> '
-        '<input id="search" type="search" placeholder="search ( / )" aria-label="search functions"/> '
-        '<span id="found" role="status"></span></div></foreignObject>'
-        f'<text id="details" x="6" y="{TOP - 8}" aria-live="polite">orange: more after, blue: less; '
-        f'lines: before, after</text><g id="frames">{frames}</g>{script}</svg>\n'
+        f'<text x="6" y="{TOP - 8}" font-family="sans-serif">orange: more after, blue: less</text>'
+        f"{frames}{script}</svg>\n"
     )
 
 

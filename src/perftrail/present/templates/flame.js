@@ -1,15 +1,39 @@
 // A flame graph of a difference: zoom, search, keyboard. Its data are columns with one value for each node.
+// One canvas, as large as the window, shows the visible rows. Elements for 25,000 frames would take too long to draw.
 (function () {
   "use strict";
   const data = FLAME_DATA;
-  const svg = document.getElementById("flame"), group = document.getElementById("frames");
-  const details = document.getElementById("details"), input = document.getElementById("search");
-  const found = document.getElementById("found"), reset = document.getElementById("reset");
-  const count = data.parents.length, TOP = 76, SMALLEST = 1.5, NARROW = 6;
-  const row = window.matchMedia("(pointer: coarse)").matches ? 26 : 19;
-  const left = new Float64Array(count), depth = new Int32Array(count);
+  const SMALLEST = 1.5, LINES = 12, LETTER = 6.6, WHITE = [255, 255, 255], GREY = [230, 230, 230], ORANGE = [217, 95, 2], BLUE = [33, 102, 172];
+  const row = window.matchMedia("(pointer: coarse)").matches ? 26 : 19, count = data.parents.length;
+
+  const still = document.getElementById("flame"), title = still.querySelector("title").textContent;
+  const page = document.createElementNS("http://www.w3.org/1999/xhtml", "div");
+  page.id = "flame";
+  page.innerHTML = `<meta name="viewport" content="width=device-width, initial-scale=1"/><title></title>
+    <style>
+      #flame { background: #fff; color: #111; font: 14px sans-serif } #flame header { padding: 6px 8px }
+      #flame h1 { font-size: 15px; margin: 0 0 6px } #flame p { margin: 6px 0 0 } #flame input { font-size: 16px; width: 11em }
+      #flame #details { font: 12px monospace; min-height: 3em; overflow-wrap: anywhere }
+      #flame i { display: inline-block; width: 1em; height: 1em; vertical-align: -2px }
+      #flame canvas { display: block; position: sticky; top: 0; cursor: pointer }
+    </style>
+    <header><h1></h1><button id="reset">whole program</button> <input id="search" type="search"
+      placeholder="search ( / )" aria-label="search functions"/> <span id="found" role="status"></span>
+    <p><i style="background: rgb(217,95,2)"></i> more after <i style="background: rgb(33,102,172)"></i> less
+      <i style="background: rgb(230,230,230)"></i> the same; upper line: cost before, lower line: after</p>
+    <p id="details" aria-live="polite"></p></header>
+    <div id="frames"><canvas tabindex="0" role="application" aria-describedby="details"></canvas></div>`;
+  page.querySelector("title").textContent = page.querySelector("h1").textContent = title;
+  still.replaceWith(page);
+  const frames = page.querySelector("#frames"), canvas = page.querySelector("canvas"), pen = canvas.getContext("2d", { alpha: false });
+  const details = page.querySelector("#details"), input = page.querySelector("#search");
+  const strips = document.createElementNS("http://www.w3.org/1999/xhtml", "canvas");
+  const found = page.querySelector("#found"), reset = page.querySelector("#reset");
+  canvas.setAttribute("aria-label", title);
+
+  const left = new Float64Array(count), filled = new Float64Array(count), depth = new Int32Array(count);
   const first = new Int32Array(count).fill(-1), last = new Int32Array(count).fill(-1), next = new Int32Array(count).fill(-1);
-  const previous = new Int32Array(count).fill(-1), filled = new Float64Array(count);
+  const previous = new Int32Array(count).fill(-1);
   for (let node = 1; node < count; node++) {
     const parent = data.parents[node];
     left[node] = left[parent] + filled[parent];
@@ -19,18 +43,22 @@
     else { next[last[parent]] = node; previous[node] = last[parent]; }
     last[parent] = node;
   }
-  let focus = 0, current = 0, matches = null, shown = [], narrow = [];
+  let focus = 0, current = 0, matches = null, width = 0, rows = [], painted = 0;
 
-  const escapeText = (text) => text.replace(/[&<>"]/g, (letter) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[letter]);
   const percent = (value, whole) => (whole > 0 ? (100 * value / whole).toPrecision(3) : "0") + " %";
-  function colour(before, after) {
-    const larger = Math.max(before, after), change = after - before;
-    if (Math.abs(change) < data.before[0] * 0.0005 || larger <= 0) return ["#e6e6e6", "#111"];
-    const share = Math.round(8 * Math.min(1, Math.abs(change) / larger)) / 8, part = 0.25 + 0.75 * share;
-    const end = change > 0 ? [217, 95, 2] : [33, 102, 172];
-    const mixed = end.map((value) => Math.round(230 + (value - 230) * part));
-    return ["rgb(" + mixed.join(",") + ")", part > 0.7 ? "#fff" : "#111"];
+  // A shade is its pixel, its pixel where it is pale, and the colour of its text.
+  const pixel = ([red, green, blue]) => (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
+  const mixed = (one, other, part) => one.map((value, at) => Math.round(value + (other[at] - value) * part));
+  const shaded = (colour, ink) => [pixel(colour), pixel(mixed(WHITE, colour, 0.45)), ink];
+  const shades = [shaded(GREY, "#111")], FOUND = pixel([106, 0, 168]);
+  for (const end of [ORANGE, BLUE]) {
+    for (let part = 0.25; part <= 1; part += 0.09375) shades.push(shaded(mixed(GREY, end, part), end === BLUE && part > 0.6 ? "#fff" : "#111"));
   }
+  const shade = Uint8Array.from(data.before, (before, node) => {
+    const larger = Math.max(before, data.after[node]), change = data.after[node] - before;
+    if (Math.abs(change) < data.before[0] * 0.0005 || larger <= 0) return 0;
+    return (change > 0 ? 1 : 10) + Math.round(8 * Math.min(1, Math.abs(change) / larger));
+  });
   function label(node) {
     const [name, file, line] = data.names[data.functions[node]];
     const place = file ? " (" + file + (line ? ":" + line : "") + ")" : "";
@@ -39,73 +67,85 @@
       + percent(data.after[node], data.after[0]) + " after; " + (change < 0 ? "−" : "+") + Math.abs(change).toPrecision(3)
       + " % of the total before";
   }
-  function frame(node, x, width, y, faded) {
-    const [fill, ink] = colour(data.before[node], data.after[node]);
-    const hit = matches && matches[data.functions[node]];
-    const name = data.names[data.functions[node]][0];
-    let text = "<g data-node='" + node + "'" + (faded || (matches && !hit) ? " opacity='0.45'" : "") + "><rect x='" + x.toFixed(2)
-      + "' y='" + y + "' width='" + Math.max(0.5, width - 0.5).toFixed(2) + "' height='" + (row - 1) + "' fill='" + fill + "'"
-      + (node === current ? " stroke='#000' stroke-width='2'" : hit ? " stroke='#6a00a8' stroke-width='2'" : "") + "/>";
-    if (width > 12 && data.widths[node] > 0) {
-      const scale = (width - 1) / data.widths[node];
-      text += "<rect x='" + x.toFixed(2) + "' y='" + (y + row - 5) + "' width='" + (data.before[node] * scale).toFixed(2) + "' height='2' fill='#2166ac'/>"
-        + "<rect x='" + x.toFixed(2) + "' y='" + (y + row - 3) + "' width='" + (data.after[node] * scale).toFixed(2) + "' height='2' fill='#7f3b08'/>";
-    }
-    const letters = Math.floor((width - 6) / 6.6);
-    if (letters > 2) {
-      text += "<text x='" + (x + 3).toFixed(2) + "' y='" + (y + row - 8) + "' fill='" + ink + "'>"
-        + escapeText(name.length > letters ? name.slice(0, letters - 1) + "…" : name) + "</text>";
-    }
-    return text + "</g>";
-  }
-  // Frames too narrow for a name: one path for each colour, because a browser needs too long for 20,000 elements.
-  function paths() {
-    const outlines = new Map();
-    narrow.forEach((frames, level) => frames.forEach(([node, x, width]) => {
-      const hit = matches && matches[data.functions[node]], wide = Math.max(0.5, width - 0.5).toFixed(1);
-      const style = "fill='" + (hit ? "#6a00a8" : colour(data.before[node], data.after[node])[0]) + "'" + (matches && !hit ? " opacity='0.45'" : "");
-      const outline = "M" + x.toFixed(1) + " " + (TOP + level * row) + "h" + wide + "v" + (row - 1) + "h-" + wide + "z";
-      if (outlines.has(style)) outlines.get(style).push(outline);
-      else outlines.set(style, [outline]);
-    }));
-    return [...outlines].map(([style, outline]) => "<path " + style + " d='" + outline.join("") + "'/>");
-  }
-  function draw() {
-    const width = Math.max(300, (document.documentElement.clientWidth || window.innerWidth) - 8), parts = [];
-    const above = [];
-    for (let node = data.parents[focus]; node >= 0; node = data.parents[node]) above.unshift(node);
-    above.forEach((node, level) => parts.push(frame(node, 4, width - 4, TOP + level * row, true)));
-    const scale = (width - 4) / (data.widths[focus] || 1), stack = [focus];
-    let lowest = 0;
-    shown = above.slice();
-    narrow = [];
+  // Find the frames of each row: the callers of the focus, then every callee that is wide enough to see.
+  function layout() {
+    width = document.documentElement.clientWidth;
+    rows = [];
+    for (let node = data.parents[focus]; node >= 0; node = data.parents[node]) rows[depth[node]] = [{ node, x: 0, size: width }];
+    const scale = width / (data.widths[focus] || 1), stack = [focus];
     while (stack.length) {
-      const node = stack.pop(), pixels = data.widths[node] * scale;
-      if (pixels < SMALLEST && node !== focus) continue;
-      const level = depth[node];
-      lowest = Math.max(lowest, level);
-      const x = 4 + (left[node] - left[focus]) * scale;
-      if (pixels < NARROW && node !== current && node !== focus) (narrow[level] = narrow[level] || []).push([node, x, pixels]);
-      else parts.push(frame(node, x, pixels, TOP + level * row, false));
-      shown.push(node);
-      for (let child = first[node]; child >= 0; child = next[child]) stack.push(child);
+      const node = stack.pop(), size = node === focus ? width : data.widths[node] * scale;
+      if (size < SMALLEST) continue;
+      (rows[depth[node]] = rows[depth[node]] || []).push({ node, x: (left[node] - left[focus]) * scale, size });
+      for (let child = last[node]; child >= 0; child = previous[child]) stack.push(child);
     }
-    group.innerHTML = paths().concat(parts).join("");
-    const height = TOP + (lowest + 2) * row;
-    svg.setAttribute("width", width + 4);
-    svg.setAttribute("height", height);
-    svg.setAttribute("viewBox", "0 0 " + (width + 4) + " " + height);
-    svg.dataset.frames = shown.length;
-    svg.dataset.focus = data.names[data.functions[focus]][0];
+    frames.style.height = rows.length * row + "px";
+    page.dataset.frames = rows.reduce((sum, each) => sum + each.length, 0);
+    page.dataset.focus = data.names[data.functions[focus]][0];
   }
-  function describe(node) {
+  // Draw the visible rows: first every frame as pixels of a picture that is one pixel high for each row, and is
+  // stretched. Calls of the canvas for each frame would take three times as long. Then lines and names of wide frames.
+  function paint() {
+    const ratio = window.devicePixelRatio || 1, height = Math.min(window.innerHeight, rows.length * row);
+    const hidden = Math.max(0, -frames.getBoundingClientRect().top), high = Math.round((row - 1) * ratio);
+    painted = window.scrollY;
+    const start = Math.floor(hidden / row), shown = rows.slice(start, Math.ceil((hidden + height) / row));
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    canvas.style.width = width + "px";
+    canvas.style.height = height + "px";
+    const picture = new ImageData(canvas.width, shown.length), pixels = new Uint32Array(picture.data.buffer), wide = [];
+    shown.forEach((each, level) => each.forEach(({ node, x, size }) => {
+      const begin = Math.round(x * ratio), end = Math.round((x + size) * ratio), gap = end - begin > 3 * ratio ? 1 : 0;
+      const hit = matches && matches[data.functions[node]], pale = node !== current && (depth[node] < depth[focus] || (matches && !hit));
+      const colour = hit && size < LINES ? FOUND : shades[shade[node]][pale ? 1 : 0];
+      pixels.fill(colour, level * canvas.width + begin, level * canvas.width + end - gap);
+      if (size >= LINES || node === current) wide.push({ node, hit, ink: pale ? "#666" : shades[shade[node]][2], x: begin, y: top(level), size: end - begin - gap });
+    }));
+    function top(level) { return Math.round(((start + level) * row - hidden) * ratio); }
+    strips.width = picture.width;
+    strips.height = picture.height;
+    strips.getContext("2d").putImageData(picture, 0, 0);
+    pen.fillStyle = "#fff";
+    pen.fillRect(0, 0, canvas.width, canvas.height);
+    pen.imageSmoothingEnabled = false;
+    shown.forEach((_, level) => pen.drawImage(strips, 0, level, picture.width, 1, 0, top(level), picture.width, high));
+    pen.font = 11 * ratio + "px monospace";
+    for (const each of wide) write(each, high, ratio);
+  }
+  // Add what a wide frame has besides its colour: the costs before and after as lines, the name, an outline.
+  function write({ node, hit, ink, x, y, size }, high, ratio) {
+    const line = Math.round(2 * ratio), scale = size / (data.widths[node] || 1);
+    const letters = Math.floor((size / ratio - 6) / LETTER), name = data.names[data.functions[node]][0];
+    pen.fillStyle = "#2166ac";
+    pen.fillRect(x, y + high - 2 * line, data.before[node] * scale, line);
+    pen.fillStyle = "#7f3b08";
+    pen.fillRect(x, y + high - line, data.after[node] * scale, line);
+    pen.fillStyle = ink;
+    if (letters > 2) pen.fillText(name.length > letters ? name.slice(0, letters - 1) + "…" : name, x + 3 * ratio, y + high - 7 * ratio);
+    if (node !== current && !hit) return;
+    pen.strokeStyle = node === current ? "#000" : "#6a00a8";
+    pen.lineWidth = 2 * ratio;
+    pen.strokeRect(x + ratio, y + ratio, Math.max(1, size - 2 * ratio), high - 2 * ratio);
+  }
+  // Make a frame the current one: zoom to its caller if it is too narrow to see, and scroll to its row.
+  function move(node) {
+    if (node < 0) return;
+    current = node;
     details.textContent = label(node);
+    const visible = (rows[depth[node]] || []).some((each) => each.node === node);
+    if (!visible) {
+      focus = Math.max(0, data.parents[node]);
+      layout();
+    }
+    const top = frames.getBoundingClientRect().top + depth[node] * row;
+    if (top < 0 || top + row > window.innerHeight) window.scrollBy(0, top - window.innerHeight / 2);
+    paint();
   }
   function zoom(node) {
     focus = node;
-    current = node;
-    describe(node);
-    draw();
+    layout();
+    move(node);
   }
   function search(text) {
     const wanted = text.trim().toLowerCase();
@@ -124,24 +164,15 @@
       }
       found.textContent = nodes + (nodes === 1 ? " frame, " : " frames, ") + percent(before, data.before[0]) + " before, " + percent(after, data.after[0]) + " after";
     }
-    draw();
+    paint();
   }
-  function move(node) {
-    if (node < 0 || node === undefined) return;
-    current = node;
-    if (!shown.includes(node)) focus = data.parents[node] < 0 ? 0 : data.parents[node];
-    describe(node);
-    draw();
+  function at(event) {
+    const box = frames.getBoundingClientRect(), x = event.clientX - box.left;
+    const under = (rows[Math.floor((event.clientY - box.top) / row)] || []).find((each) => each.x <= x && x < each.x + each.size);
+    return under ? under.node : -1;
   }
-  const nodeOf = (event) => {
-    const element = event.target.closest("[data-node]");
-    if (element) return Number(element.dataset.node);
-    const place = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
-    const under = (narrow[Math.floor((place.y - TOP) / row)] || []).find(([, x]) => x <= place.x);
-    return under ? under[0] : -1;
-  };
-  group.addEventListener("click", (event) => { const node = nodeOf(event); if (node >= 0) zoom(node); });
-  group.addEventListener("mouseover", (event) => { const node = nodeOf(event); if (node >= 0) describe(node); });
+  canvas.addEventListener("click", (event) => { const node = at(event); if (node >= 0) zoom(node); });
+  canvas.addEventListener("mousemove", (event) => { const node = at(event); if (node >= 0) details.textContent = label(node); });
   input.addEventListener("input", () => search(input.value));
   reset.addEventListener("click", () => zoom(0));
   document.addEventListener("keydown", (event) => {
@@ -149,19 +180,19 @@
       if (event.key === "Escape") { input.value = ""; search(""); input.blur(); }
       return;
     }
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || (event.key === "Enter" && event.target === reset)) return;
     const keys = {
       ArrowDown: () => move(first[current]),
       ArrowUp: () => { if (current === focus && focus > 0) zoom(data.parents[focus]); else move(data.parents[current]); },
       ArrowRight: () => move(next[current]),
       ArrowLeft: () => move(previous[current]),
-      Enter: () => { if (event.target !== reset) zoom(current); },
+      Enter: () => zoom(current),
       Escape: () => zoom(0),
       "/": () => input.focus(),
     };
-    if (keys[event.key]) { if (!(event.key === "Enter" && event.target === reset)) event.preventDefault(); keys[event.key](); }
+    if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
   });
-  window.addEventListener("resize", draw);
-  document.getElementById("controls").removeAttribute("visibility");
+  window.addEventListener("resize", () => { layout(); paint(); });
+  window.addEventListener("scroll", () => { if (window.scrollY !== painted) paint(); });
   zoom(0);
 })();
