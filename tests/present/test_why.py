@@ -66,6 +66,11 @@ def test_a_function_is_named_with_its_line_its_costs_and_its_calls() -> None:
     assert path_words(change["path"]) == "main → btreeInsert"
 
 
+def test_costs_that_are_mostly_those_of_callees_are_named_so() -> None:
+    [change] = responsible(compared(profile(mallocs=60.0)))
+    assert "the instructions with its callees, " in function_words(change)
+
+
 def test_a_function_that_became_faster_has_a_minus() -> None:
     [change] = responsible(compared(profile(insert=100.0)))
     assert function_words(change).startswith("−19 % in btreeInsert (lib/btree.c:210): 0.50× the instructions")

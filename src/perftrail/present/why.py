@@ -150,7 +150,11 @@ def _event_words(costs: Mapping[str, EventCostsJson]) -> list[str]:
         if not before and not after:
             continue
         if _differ(before, after):
-            words.append(_ratio_words(name, before, after))
+            own = sum(
+                costs[event]["own_after"] - costs[event]["own_before"] for event in events if event in costs
+            )
+            in_callees = name == "instructions" and abs(own) < abs(after - before) / 2
+            words.append(_ratio_words(name, before, after) + (" with its callees" if in_callees else ""))
         elif name in ("instructions", "cache misses"):
             words.append(f"{name} unchanged")
     return words
