@@ -107,6 +107,27 @@ def test_the_report_links_the_flame_graph_of_the_difference(
         assert int(opened.locator("#flame").get_attribute("data-frames") or 0) > 1
 
 
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+def test_a_site_and_a_copy_of_the_store_have_the_flame_graph(
+    explained: tuple[Path, dict[str, Any]], locked: Releases, tmp_path: Path
+) -> None:
+    study, _ = explained
+    copy, site, report = tmp_path / "copy", tmp_path / "site", tmp_path / "report"
+    perftrail("run", str(study), "--only", "threads=8", "--only", f"revision={locked.fix}")
+    perftrail("store", "copy", str(study.parent), str(copy))
+    perftrail("report", str(study), "--store", str(copy), "--format", "markdown", "-o", str(report))
+    [graph] = report.glob("flame-*.html")
+    assert f"({graph.name})" in (report / "report.md").read_text()
+    published = json.loads(
+        perftrail("publish", str(study), "--store", str(copy), "-o", str(site), "--json").stdout
+    )
+    page = Path(published["report"])
+    assert f'href="{graph.name}"' in page.read_text()
+    assert (page.parent / graph.name).read_bytes() == graph.read_bytes()
+    perftrail("publish", str(study), "--store", str(copy), "-o", str(site))
+    assert len(list((site / "reports").iterdir())) == 1
+
+
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_system_calls_are_counted_by_name(explained: tuple[Path, dict[str, Any]]) -> None:
     _, answer = explained

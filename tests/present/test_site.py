@@ -28,6 +28,7 @@ from perftrail.model.published import (
     PublishedVerdict,
 )
 from perftrail.model.subject import Revision
+from perftrail.present.html_page import LinkedFile, Page, Section, Verdict
 from perftrail.present.site.badge import COLOURS, Badge, badge_of, to_shields, to_svg
 from perftrail.present.site.directory import Site, state_json
 from perftrail.present.site.history import FEWEST_REVISIONS, read_history, revisions_in_order
@@ -408,16 +409,39 @@ def test_a_badge_keeps_hostile_text_text() -> None:
     }
 
 
+def page(sentence: str, *files: str) -> Page:
+    """A report that links files."""
+    return Page(
+        question="q",
+        verdict=Verdict(sentence=sentence, tone="plain", facts=()),
+        lead=None,
+        sections=(
+            Section(
+                name="why",
+                title="Why",
+                files=tuple(
+                    LinkedFile(name=name, title="Flame graph", content=lambda: "the flame graph")
+                    for name in files
+                ),
+            ),
+        ),
+        written_by="perftrail",
+    )
+
+
 def test_a_site_only_adds(study: Study, tmp_path: Path) -> None:
     site = Site(tmp_path / "site")
     first = publication(metric({0: 1.0}), revisions=REVISIONS[:1])
     with site.locked():
-        old = site.add(first, "the first report")
+        old = site.add(first, page("the first report", "flame-1.html"), {})
         assert [each.publication for each in site.reports()] == [first]
-        new = site.add(replace(first, published="2026-01-01T00:00:00+00:00"), "the same second")
+        new = site.add(replace(first, published="2026-01-01T00:00:00+00:00"), page("the same second"), {})
         reports = site.reports()
     assert old.address != new.address
-    assert (site.root / old.address).read_text() == "the first report"
+    assert "the first report" in (site.root / old.address).read_text()
+    assert (site.root / old.directory / "flame-1.html").read_text() == "the flame graph"
+    assert site.has_files(page("", "flame-1.html"), [old])
+    assert not site.has_files(page("", "flame-1.html"), [old, new])
     assert {each.address for each in reports} == {old.address, new.address}
     (site.root / new.address).unlink()  # to save space
     reports = site.reports()

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from perftrail.model.json_data import Json
 from perftrail.model.profile import Calls, Function, Profile
-from perftrail.model.store_records import SearchRecord
+from perftrail.model.store_records import ExplanationRecord, SearchRecord
+from perftrail.model.subject import Revision
+from perftrail.present.answer_sentence import revision_name
+from perftrail.present.flame_graph import stored_flame_graph
 from perftrail.present.why import explanation_lines
+from perftrail.stats.call_tree import CallTree, call_tree
 from perftrail.stats.profile_comparison import compare_profiles
 from perftrail.store.memory import MemoryStore
-from perftrail.verbs.explain.functions import StoredPointJson, explanation_record, functions_json
+from perftrail.verbs.explain.functions import (
+    StoredPointJson,
+    call_tree_json,
+    explanation_record,
+    functions_json,
+    stored_call_tree,
+)
 from perftrail.verbs.explained_search import explanations_of
 
 MAIN, INSERT = Function("main", "main.c", 3), Function("insert", "tree.c", 20)
@@ -61,6 +74,53 @@ def test_a_new_explanation_of_the_same_points_replaces_the_old_one() -> None:
     assert explanation_record("b", "a", [point(990.0, size=1)]).key == first.key
     assert explanation_record("b", "a", [point(950.0, size=2)]).key != first.key
     assert explanation_record("c", "a", [point(950.0, size=1)]).key != first.key
+
+
+def a_tree() -> CallTree:
+    calls = {(MAIN, INSERT): Calls(5.0, (900.0,))}
+    profile = Profile(events=("Ir",), own={MAIN: (100.0,), INSERT: (900.0,)}, calls=calls)
+    return call_tree(profile, profile)
+
+
+def explained(**changes: object) -> ExplanationRecord:
+    """An explanation with call paths, of which some columns were changed."""
+    tree = call_tree_json(a_tree(), benchmark="work", point={"size": 2}, shown_file=str)
+    store = MemoryStore()
+    store.add_explanation(explanation_record("b", "a", [point(950.0, size=2)], tree=tree))
+    [record] = store.explanations()
+    changed: Any = {**record.result, "tree": {**tree, **changes}}
+    return replace(record, result=changed)
+
+
+def test_the_call_paths_of_a_stored_explanation_are_its_flame_graph() -> None:
+    stored = stored_call_tree(explained())
+    assert stored is not None
+    assert (stored.place, stored.tree) == ("work size=2", a_tree())
+    revision = Revision(id="b", label="v2")
+    graph = stored_flame_graph(explained(), {"b": revision})
+    assert graph is not None
+    assert graph.title == f"Flame graph of the difference: {revision_name(revision)}"
+    assert f"work size=2: {revision_name(revision)} against a" in graph.content()
+    assert stored_flame_graph(explanation_record("b", "a", [point(950.0, size=1)]), {}) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"parents": [-1, 0]},
+        {"parents": [-1, 0, 2]},
+        {"parents": [-1, -1, 1]},
+        {"functions": [0, 1, 3]},
+        {"functions": [0, 1, None]},
+        {"before": [1.0, 1.0, float("inf")]},
+        {"after": [1.0, -1.0, 1.0]},
+        {"names": [1, 2, 3]},
+        {"point": None},
+        {"parents": [], "functions": [], "before": [], "after": []},
+    ],
+)
+def test_damaged_call_paths_are_no_flame_graph(changes: dict[str, object]) -> None:
+    assert stored_call_tree(explained(**changes)) is None
 
 
 def test_an_explanation_in_another_form_has_no_lines() -> None:

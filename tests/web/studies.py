@@ -16,9 +16,10 @@ from perftrail.model.profile import Function, Profile
 from perftrail.model.store_records import SearchRecord, StepRecord
 from perftrail.opening import DATABASE, open_view, results_directory
 from perftrail.process.machine import read_machine
+from perftrail.stats.call_tree import call_tree
 from perftrail.stats.profile_comparison import compare_profiles
 from perftrail.store import open_store
-from perftrail.verbs.explain.functions import explanation_record, functions_json
+from perftrail.verbs.explain.functions import call_tree_json, explanation_record, functions_json
 
 if TYPE_CHECKING:
     from perftrail.model.json_data import Json
@@ -194,6 +195,7 @@ def _explanation(revision: Revision, against: Revision) -> ExplanationRecord:
         revision.id,
         against.id,
         [{"benchmark": "bench-00", "variant": "plain", "point": {}, "functions": functions}],
+        tree=call_tree_json(call_tree(before, after), benchmark="bench-00", point={}, shown_file=str),
     )
 
 

@@ -156,6 +156,15 @@ def test_pages_are_read_with_the_keyboard(address: str, browser: Browser) -> Non
         assert {"A", "SUMMARY"} <= reached
 
 
+def test_a_regression_links_its_flame_graph(address: str, browser: Browser) -> None:
+    with open_page(browser, address, *LOCAL) as page:
+        read(page, f"{address}/s/alpha/regressions")
+        page.get_by_role("link", name="flame graph of the difference").first.click()
+        page.locator("#frames canvas").press("ArrowDown")
+        assert "{{ 7 * 7 }}" in page.locator("#details").inner_text()
+        assert page.evaluate("window.origin") == "null"  # the script cannot read the dashboard
+
+
 def test_a_person_sets_the_status_of_a_regression(address: str, browser: Browser) -> None:
     with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/beta/regressions")

@@ -202,6 +202,21 @@ def test_a_regression_names_the_three_functions_that_explain_it(client: Client, 
     assert "&lt;script&gt;" in found[0]
 
 
+def test_the_flame_graph_of_an_explanation_is_a_page_without_access_to_the_others(client: Client) -> None:
+    addresses = set()
+    for path in ("/s/alpha", "/s/alpha/regressions"):
+        addresses |= set(re.findall(r'href="(/s/alpha/flame-graphs/[^"]+)"', client.page(path).text))
+    [address] = addresses
+    answer = client.page(address)
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith("sandbox allow-scripts; default-src 'none';")
+    assert "connect-src" not in policy
+    assert "allow-same-origin" not in policy
+    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert "<script>alert" not in answer.text
+    assert client.get(address.replace("flame-", "flame-0", 1)).status_code == 404
+
+
 @pytest.mark.parametrize("path", ["/nothing", "/s/none", "/s/alpha/revisions/none", "/s/alpha/samples/none"])
 def test_a_missing_page_has_a_page_that_reports_it(client: Client, path: str) -> None:
     client.page("/s/alpha")
@@ -290,6 +305,7 @@ def test_every_page_is_known_to_these_tests() -> None:
         "/s/{study}/samples/{key}",
         "/s/{study}/logs/{key}/{machine}/{phase}/{ordinal}",
         "/s/{study}/build-logs/{key}",
+        "/s/{study}/flame-graphs/{name}",
         "/s/{study}/regressions",
         "/s/{study}/regressions/{key}",
         "/s/{study}/revisions/{revision:path}",

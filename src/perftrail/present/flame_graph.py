@@ -14,12 +14,18 @@ from html import escape
 from typing import TYPE_CHECKING, Literal
 
 from perftrail.model.wording import escaped, percent
-from perftrail.present.html_page import inert_json, template_text
+from perftrail.present.answer_sentence import revision_name
+from perftrail.present.html_page import LinkedFile, inert_json, template_text
 from perftrail.stats.call_tree import layout_widths
+from perftrail.verbs.explain.functions import stored_call_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from perftrail.model.json_data import Json
     from perftrail.model.profile import Function
+    from perftrail.model.store_records import ExplanationRecord
+    from perftrail.model.subject import Revision
     from perftrail.stats.call_tree import CallTree
 
 WIDTH = 1200
@@ -57,6 +63,24 @@ def flame_graph(tree: CallTree, *, title: str, kind: Kind, roots: tuple[str, ...
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f"<title>{escape(escaped(title))}</title><style>body {{ margin: 0; background: #fff }}</style></head>"
         f"<body>{body}<script>{script}</script></body></html>\n"
+    )
+
+
+def stored_flame_graph(record: ExplanationRecord, revisions: Mapping[str, Revision]) -> LinkedFile | None:
+    """Return the flame graph of a stored explanation as a page; `None` without call paths. `revisions` are by id."""
+    stored = stored_call_tree(record)
+    if stored is None:
+        return None
+    culprit, against = (
+        revision_name(revisions[each]) if each in revisions else escaped(each[:10])
+        for each in (record.revision, record.against)
+    )
+    return LinkedFile(
+        name=f"flame-{record.key[:12]}.html",
+        title=f"Flame graph of the difference: {culprit}",
+        content=lambda: flame_graph(
+            stored.tree, title=f"{stored.place}: {culprit} against {against}", kind="html"
+        ),
     )
 
 

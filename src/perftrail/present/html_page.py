@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from perftrail.file_tree import user_cache
 from perftrail.model.wording import counted, escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from perftrail.charts.frame import Chart, HistoryPoint
     from perftrail.model.json_data import Json
@@ -67,18 +66,18 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedFile:
-    """A file that a written page links, in the same directory because it may be large: `name` is that of the copy."""
+    """A page that a report links, in the same directory because it may be large. `content` writes it."""
 
     name: str
     title: str
-    source: Path
+    content: Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A part of a report. `detail` has all points of a chart that shows only some.
 
-    `answers`: its chart answers the study's question. `files` are linked only by a page in a directory.
+    `answers`: its chart answers the study's question. `files` are linked only by a report in a directory.
     """
 
     name: str
@@ -146,6 +145,11 @@ class Page:
         return (*(() if self.lead is None else (self.lead,)), *self.sections)
 
     @property
+    def files(self) -> tuple[LinkedFile, ...]:
+        """Every file that the page links."""
+        return tuple(file for section in self.every_section for file in section.files)
+
+    @property
     def charts(self) -> tuple[Chart, ...]:
         """Every chart, in the order of the page."""
         return tuple(section.chart for section in self.every_section if section.chart is not None)
@@ -163,7 +167,7 @@ _CALLS = re.compile(r"[@#!$~&%^](?=[\w\"'\[])|(?<=:)//|\bGH(?=-\d)|\bwww(?=\.)",
 def to_markdown(page: Page, *, images: str = "") -> str:
     """Return a report as Markdown; hostile text stays text and mentions no user.
 
-    `images` is the directory of the charts' SVG files; without it, the text has no charts.
+    `images` is the directory of the charts' SVG files; without it, the text has no charts, and links no files.
     """
     return "\n".join(_lines(page, images)).rstrip() + "\n"
 
@@ -209,6 +213,9 @@ def _section(section: Section, images: str) -> Iterator[str]:
     for table in section.tables:
         yield ""
         yield from _table(table)
+    for file in section.files if images else ():
+        yield ""
+        yield f"[{inert(file.title)}]({file.name})"
     for listing in section.listings:
         if listing.commands:
             yield ""
@@ -263,9 +270,17 @@ def write_markdown(page: Page, directory: str, drawings: Drawings) -> tuple[Path
         drawn = {root / IMAGES / f"{name}.svg": still for name, still in drawings.stills(page.charts).items()}
         for file, still in drawn.items():
             file.write_text(still, encoding="utf-8")
+        linked = write_linked(page, root)
     except OSError as error:
         raise unwritable(directory, error) from error
-    return (root / MARKDOWN, *drawn)
+    return (root / MARKDOWN, *drawn, *linked)
+
+
+def write_linked(page: Page, directory: Path) -> tuple[Path, ...]:
+    """Write the files that a page links into its directory, and return their paths."""
+    for file in page.files:
+        (directory / file.name).write_text(file.content(), encoding="utf-8")
+    return tuple(directory / file.name for file in page.files)
 
 
 def log_end(log: str, results: Path, *, most: int = LOG_BYTES) -> str:
@@ -485,10 +500,10 @@ LARGEST_STILL = 100_000
 """Largest still image inside the page, in bytes; larger ones are only separate files."""
 
 
-def to_html(page: Page, stills: Mapping[str, str], *, linked: Collection[str] = ()) -> str:
-    """Return the page; `stills` are its charts as SVG by name, for print and for readers without scripts.
+def to_html(page: Page, stills: Mapping[str, str]) -> str:
+    """Return the page, which links `page.files`.
 
-    `linked` are the names of the files in the same directory.
+    `stills` are its charts as SVG by name, for print and for readers without scripts.
     """
     from jinja2 import Environment, StrictUndefined
 
@@ -501,7 +516,6 @@ def to_html(page: Page, stills: Mapping[str, str], *, linked: Collection[str] = 
     columns = Columns()
     return template.render(
         page=page,
-        linked=linked,
         at_once=AT_ONCE,
         style=Markup(template_text("page.css")),  # noqa: S704 - as above
         scripts=scripts,
@@ -567,14 +581,10 @@ def write_page(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ..
         (root / IMAGES).mkdir(parents=True, exist_ok=True)
         drawn = drawings.drawn(page.charts)
         stills = {name: each.svg for name, each in drawn.items()}
-        copied = [file for section in page.every_section for file in section.files]
-        for file in copied:
-            shutil.copyfile(file.source, root / file.name)
-        linked = {file.name for file in copied}
-        (root / PAGE).write_text(to_html(page, stills, linked=linked), encoding="utf-8")
+        (root / PAGE).write_text(to_html(page, stills), encoding="utf-8")
         for chart in page.charts:
             write_images(chart, drawn[chart.name], root / IMAGES)
     except OSError as error:
         raise unwritable(directory, error) from error
     images = (root / IMAGES / f"{chart.name}.{kind}" for chart in page.charts for kind in ("svg", "png"))
-    return (root / PAGE, *images, *(root / file.name for file in copied))
+    return (root / PAGE, *images, *write_linked(page, root))

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 from perftrail.errors import UsageError
 from perftrail.formats.pprof import write_pprof
 from perftrail.formats.speedscope import write_speedscope
-from perftrail.model.profile import averaged
 from perftrail.model.wording import quoted
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.flame_graph import flame_graph
-from perftrail.present.why import stored_flame_graph
-from perftrail.stats.call_tree import call_tree
 
 if TYPE_CHECKING:
-    from perftrail.verbs.explain.explain import CellReport, ComparedFunctions, ExplainReport
+    from perftrail.verbs.explain.explain import ExplainReport
 
 NANOSECONDS = 1e9
 
@@ -33,13 +30,12 @@ def write_profile_files(
     A flame graph is an HTML page if its name ends with ``.html``, and an SVG otherwise. Raises `UsageError` if a file
     cannot be written.
     """
-    found = _most_changed(explained)
+    found = explained.most_changed
     if found is None or not any((flame, speedscope, pprof)):
         return []
-    cell, functions = found
-    profiles = functions.profiles
-    tree = call_tree(averaged(profiles.before), averaged(profiles.after))
-    point = f"{cell.cell.benchmark} {cell.cell.point}".rstrip()
+    cell, functions = found.cell, found.functions
+    profiles, tree = functions.profiles, functions.tree()
+    point = f"{cell.benchmark} {cell.point}".rstrip()
     title = f"{point}: {revision_name(explained.culprit)} against {revision_name(explained.against)}"
     seconds = profiles.method == "cprofile"
     written: list[str] = []
@@ -54,27 +50,6 @@ def write_profile_files(
         unit = "nanoseconds" if seconds else "samples" if profiles.method == "perf" else "cycles"
         _write(pprof, write_pprof(tree, unit=unit, scale=NANOSECONDS if seconds else 1.0), written)
     return written
-
-
-def store_flame_graph(explained: ExplainReport, results: Path) -> None:
-    """Write the flame graph of an explanation into the store's directory, for reports; nothing without functions.
-
-    Another explanation of the same points replaces it. Raises `UsageError` if it cannot be written.
-    """
-    record = explained.record()
-    if record is None:
-        return
-    file = stored_flame_graph(results, record.key)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot write {quoted(str(file))}: {error.strerror}") from error
-    write_profile_files(explained, flame=str(file))
-
-
-def _most_changed(explained: ExplainReport) -> tuple[CellReport, ComparedFunctions] | None:
-    found = [(cell, cell.functions) for cell in explained.cells if cell.functions is not None]
-    return max(found, key=lambda pair: abs(pair[1].comparison.total.value), default=None)
 
 
 def _write(path: str, content: bytes, written: list[str]) -> None:

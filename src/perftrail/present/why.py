@@ -11,7 +11,6 @@ from perftrail.model.wording import escaped, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from perftrail.model.store_records import ExplanationRecord
     from perftrail.verbs.explain.functions import (
@@ -196,11 +195,6 @@ def _callee_words(callee: CalleeJson) -> str:
     if not after:
         return f"no more calls of {name}"
     return f"{_times(after / before)} the calls of {name}"
-
-
-def stored_flame_graph(results: Path, key: str) -> Path:
-    """Return where the flame graph of a stored explanation is, if there is one."""
-    return results / "flame-graphs" / f"{key}.html"
 
 
 MOST_IN_SUMMARY = 3

@@ -9,6 +9,7 @@ cost is the caller's.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -41,6 +42,19 @@ class CallTree:
     functions: tuple[int, ...]
     before: tuple[float, ...]
     after: tuple[float, ...]
+
+    @property
+    def valid(self) -> bool:
+        """Whether the columns are complete, and indices and costs are possible: stored trees may be damaged."""
+        count = len(self.parents)
+        return (
+            0 < count == len(self.functions) == len(self.before) == len(self.after)
+            and all(
+                -1 <= parent < node and (parent >= 0 or not node) for node, parent in enumerate(self.parents)
+            )
+            and all(0 <= each < len(self.names) for each in self.functions)
+            and all(0.0 <= each < math.inf for each in (*self.before, *self.after))
+        )
 
     def own(self) -> list[tuple[float, float]]:
         """Return the costs of each node without its callees, before and after."""

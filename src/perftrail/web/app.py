@@ -178,6 +178,7 @@ ROUTES = [
     Route(f"{STUDY_PAGE}/samples/{{key}}", pages.samples),
     Route(f"{STUDY_PAGE}/logs/{{key}}/{{machine}}/{{phase}}/{{ordinal}}", pages.log),
     Route(f"{STUDY_PAGE}/build-logs/{{key}}", pages.build_log),
+    Route(f"{STUDY_PAGE}/flame-graphs/{{name}}", pages.explained_flame_graph),
     Route(f"{STUDY_PAGE}/regressions", pages.regressions),
     Route(f"{STUDY_PAGE}/regressions/{{key}}", pages.add_note, methods=["POST"]),
     Route(f"{STUDY_PAGE}/revisions/{{revision:path}}", pages.revision),

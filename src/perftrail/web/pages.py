@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote
 
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 
 from perftrail.charts.frame import config
 from perftrail.charts.history import SPARKLINE
@@ -33,6 +40,7 @@ from perftrail.present.dashboard.subjects import (
     units,
     value_words,
 )
+from perftrail.present.flame_graph import stored_flame_graph
 from perftrail.present.html_page import log_end
 from perftrail.present.report.words import row_metric, row_value
 from perftrail.web.guard import client_address
@@ -286,6 +294,25 @@ async def regressions(request: Request) -> Response:
         statuses=STATUSES,
         here="regressions",
     )
+
+
+FLAME_GRAPH_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Policy of a flame graph: its script has no access to the dashboard. The page's own policy allows no other script."""
+
+
+async def explained_flame_graph(request: Request) -> Response:
+    """The flame graph of a stored explanation, a separate page."""
+    data, name = (await snapshot_of(request)).report_data, request.path_params["name"]
+    for record in data.explanations:
+        if name.removeprefix("flame-").removesuffix(".html") == record.key[:12]:
+            graph = stored_flame_graph(record, data.by_id)
+            if graph is not None:
+                text = await asyncio.to_thread(graph.content)
+                return HTMLResponse(text, headers={"Content-Security-Policy": FLAME_GRAPH_POLICY})
+    raise HTTPException(404, "no explanation has this flame graph")
 
 
 async def add_note(request: Request) -> Response:

@@ -113,8 +113,6 @@ def explain(
     only: tuple[str, ...] = (),
 ) -> ExplainReport:
     """Profile a revision and its reference, by default its first parent, and return their differences."""
-    from perftrail.opening import results_directory
-    from perftrail.present.profile_files import store_flame_graph
     from perftrail.results.selection import select
     from perftrail.verbs.explain.explain import Explain, find_pair
     from perftrail.verbs.explain.profilers import all_profilers, function_profilers
@@ -129,6 +127,4 @@ def explain(
             session, pair, profilers=profilers, function_profilers=functions, selection=selection
         ).events()
 
-    explained = options.run(study, work)
-    store_flame_graph(explained, results_directory(study, options.store))
-    return explained
+    return options.run(study, work)

@@ -69,7 +69,6 @@ def publish(
 
     from perftrail.cli.commands.report import scaling_and_growth_sections
     from perftrail.opening import open_view, results_directory
-    from perftrail.present.html_page import to_html
     from perftrail.present.report.data import read_report_data
     from perftrail.present.report.report import report_of
     from perftrail.present.shared_sentences import print_source_age
@@ -90,8 +89,8 @@ def publish(
             new = publication_of(data, page, earlier, now=datetime.now(UTC))
             site.refuse_other_study(new, earlier)
             written: tuple[Path, ...] = ()
-            if not adds_nothing(new, earlier):
-                added = site.add(new, to_html(page, drawings.stills(page.charts)))
+            if not (adds_nothing(new, earlier) and site.has_files(page, reports)):
+                added = site.add(new, page, drawings.stills(page.charts))
                 reports = (*reports, added)
                 written = (directory / added.address,)
             history = read_history(

@@ -10,6 +10,7 @@ from perftrail.model.target import TargetError, parse_metric
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import escaped
 from perftrail.present.answer_sentence import levels_of, stored_answers
+from perftrail.present.flame_graph import stored_flame_graph
 from perftrail.present.report.answer import culprit_certainty
 from perftrail.present.report.words import certainty_words, revision_mark, row_metric
 from perftrail.present.shared_sentences import effect_words, levels_words
@@ -58,7 +59,8 @@ class Regression:
 
     `key` is the same as long as metric, variant and culprit are. `revisions` are the candidates, the oldest first.
     `found_by` is a search, or the samples along the history. `better_since` is the revision at which the metric
-    improved again, or empty. `why` are sentences on the functions that explain it. `size` is the ratio after/before.
+    improved again, or empty. `why` are sentences on the functions that explain it, and `flame_graph` is the name of
+    their flame graph, or empty. `size` is the ratio after/before.
     """
 
     key: str
@@ -77,6 +79,7 @@ class Regression:
     better_since: str = ""
     other_points: int = 0
     why: tuple[str, ...] = ()
+    flame_graph: str = ""
 
     def as_json(self) -> RegressionJson:
         """Return the JSON of the API."""
@@ -104,7 +107,7 @@ def regressions(data: ReportData) -> tuple[Regression, ...]:
     for each in (*_found_by_searches(data), *_along_history(data)):
         earlier = by_key.get(each.key)
         by_key[each.key] = (
-            replace(each, why=_why(data, each))
+            _explained(data, each)
             if earlier is None
             else replace(earlier, other_points=earlier.other_points + 1)
         )
@@ -113,17 +116,19 @@ def regressions(data: ReportData) -> tuple[Regression, ...]:
     )
 
 
-def _why(data: ReportData, regression: Regression) -> tuple[str, ...]:
-    """Return the functions of the latest stored explanation of a regression's only candidate."""
+def _explained(data: ReportData, regression: Regression) -> Regression:
+    """Add the functions of the latest stored explanation of a regression's only candidate."""
     if len(regression.revisions) > 1:
-        return ()
+        return regression
     (culprit,) = regression.revisions
     for record in data.explanations:
         if record.revision == culprit.id:
             lines = explanation_lines(record, benchmark=regression.benchmark, variant=regression.variant)
             if lines:
-                return tuple(lines[:MOST_IN_SUMMARY])
-    return ()
+                graph = stored_flame_graph(record, data.by_id)
+                name = "" if graph is None else graph.name
+                return replace(regression, why=tuple(lines[:MOST_IN_SUMMARY]), flame_graph=name)
+    return regression
 
 
 def status_of(notes: Sequence[RegressionNote], key: str) -> Status:

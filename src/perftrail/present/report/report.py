@@ -17,7 +17,8 @@ from perftrail.model.source import stored_pins
 from perftrail.model.target import TargetError, Working, resolve_goal
 from perftrail.model.wording import LONGEST_ESCAPED, counted, escaped
 from perftrail.present.answer_sentence import revision_name
-from perftrail.present.html_page import Fact, LinkedFile, Listing, Page, Section, Table, log_end, study_text
+from perftrail.present.flame_graph import stored_flame_graph
+from perftrail.present.html_page import Fact, Listing, Page, Section, Table, log_end, study_text
 from perftrail.present.outdated import sample_notes
 from perftrail.present.report.answer import claims_section, search_section, verdict
 from perftrail.present.report.comparisons import compare_subjects, compared_sections, comparison_section
@@ -25,7 +26,7 @@ from perftrail.present.report.curves import all_benchmarks_section, curve_sectio
 from perftrail.present.report.data import read_report_data
 from perftrail.present.report.history import history_sections
 from perftrail.present.shared_sentences import sentence, shell_words
-from perftrail.present.why import explanation_lines, stored_flame_graph
+from perftrail.present.why import explanation_lines
 from perftrail.results.measured import gc_disabled
 from perftrail.studyfile.reading import FILE_NAME
 
@@ -66,15 +67,11 @@ def why_sections(data: ReportData) -> tuple[Section, ...]:
     ]
     shown = list(dict.fromkeys(name for name, _ in rows))[:MOST_EXPLAINED]
     files = tuple(
-        LinkedFile(
-            name=f"flame-{record.key[:12]}.html",
-            title=f"Flame graph of the difference: {name}",
-            source=source,
-        )
+        graph
         for record in data.explanations
         if (revision := data.by_id.get(record.revision)) is not None
-        and (name := revision_name(revision)) in shown
-        and (source := stored_flame_graph(data.results, record.key)).is_file()
+        and revision_name(revision) in shown
+        and (graph := stored_flame_graph(record, data.by_id)) is not None
     )
     if not shown:
         return ()

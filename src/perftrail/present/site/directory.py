@@ -1,6 +1,7 @@
 """The files of a site. A publication is a directory that never changes; all other files are written again from these.
 
-- ``reports/TIME-REVISION/``: ``index.html``, the report, and ``results.json``, the values that it added.
+- ``reports/TIME-REVISION/``: the report ``index.html`` with its flame graphs, and the values that it added in
+  ``results.json``.
 - ``index.html``, ``state.json``, ``badge.svg`` and ``badge.json``: the state of all publications.
 
 A new publication is complete before it appears, and each other file is replaced at once. So a killed `publish` leaves a
@@ -22,7 +23,7 @@ from perftrail.errors import FormatError, UsageError
 from perftrail.file_tree import claimed_directory, remove_left_over, sync_directory, sync_file_system
 from perftrail.formats.publication import decode, encode
 from perftrail.model.wording import quoted
-from perftrail.present.html_page import WrittenFileJson, unwritable
+from perftrail.present.html_page import WrittenFileJson, to_html, unwritable, write_linked
 from perftrail.present.report.words import slug
 from perftrail.present.site.badge import badge_of, to_shields, to_svg
 from perftrail.present.site.history import State
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.published import Publication
+    from perftrail.present.html_page import Page
     from perftrail.present.site.history import MetricState, SiteHistory
 
 REPORTS, RESULTS, PAGE = "reports", "results.json", "index.html"
@@ -170,15 +172,20 @@ class Site:
                 f"study into its own directory, for example -o {self.root / slug(publication.study)}"
             )
 
-    def add(self, publication: Publication, report: str) -> PublishedReport:
-        """Add a publication and the page of its report. Raises `UsageError` if that is not possible."""
+    def has_files(self, page: Page, reports: Sequence[PublishedReport]) -> bool:
+        """Whether the last publication has each file that the page links."""
+        return all((self.root / reports[-1].directory / file.name).is_file() for file in page.files)
+
+    def add(self, publication: Publication, page: Page, stills: Mapping[str, str]) -> PublishedReport:
+        """Add a publication and its report; `stills` are the charts. Raises `UsageError` if that is not possible."""
         newest = publication.revisions[-1].id[:10] if publication.revisions else "answer"
         time = re.sub(r"\D", "", publication.published[:19])
         name = slug(f"{time[:8]}-{time[8:14]}-{newest}", self._taken())
         with self._unfinished() as unfinished:
             new = unfinished / name
             new.mkdir()
-            (new / PAGE).write_text(report, encoding="utf-8")
+            (new / PAGE).write_text(to_html(page, stills), encoding="utf-8")
+            write_linked(page, new)
             (new / RESULTS).write_bytes(encode(publication))
             new.chmod(0o755)
             (self.root / REPORTS).mkdir(exist_ok=True)

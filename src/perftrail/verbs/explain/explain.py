@@ -13,17 +13,22 @@ from perftrail.model.benchmark import Value
 from perftrail.model.build import Failure, Stage
 from perftrail.model.patch import FileChangeJson
 from perftrail.model.plan import cells
+from perftrail.model.profile import averaged
 from perftrail.model.subject import Subject
 from perftrail.model.wording import counted, duration, quoted
 from perftrail.opening import results_directory
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git.patch import GitPatches
+from perftrail.stats.call_tree import MOST_NODES, call_tree
 from perftrail.stats.profile_comparison import compare_profiles
 from perftrail.stats.ratios import Answer, difference
 from perftrail.verbs.backport.patch import find_revision
 from perftrail.verbs.explain.functions import (
+    MOST_STORED_PATHS,
+    CallTreeJson,
     FunctionsJson,
     StoredPointJson,
+    call_tree_json,
     explanation_record,
     functions_json,
 )
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
     from perftrail.model.store_records import ExplanationRecord
     from perftrail.model.subject import Revision
     from perftrail.results.selection import Selection
+    from perftrail.stats.call_tree import CallTree
     from perftrail.stats.profile_comparison import ProfileComparison
     from perftrail.stats.ratios import Difference
     from perftrail.verbs.explain.profilers import ProfiledMetric, Profiler
@@ -138,6 +144,10 @@ class ComparedFunctions:
                 return file.removeprefix(root)
         return file
 
+    def tree(self, *, most: int = MOST_NODES) -> CallTree:
+        """Return the most expensive call paths of both profiles, at most `most`."""
+        return call_tree(averaged(self.profiles.before), averaged(self.profiles.after), most=most)
+
     def as_json(self) -> FunctionsJson:
         """Return the comparison as `explain --json` prints it."""
         return functions_json(
@@ -146,6 +156,14 @@ class ComparedFunctions:
             pairs=len(self.profiles.before),
             shown_file=self.shown_file,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCell:
+    """A point, and its compared functions."""
+
+    cell: Cell
+    functions: ComparedFunctions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +237,16 @@ class ExplainReport:
         """Whether there is any result."""
         return any(cell.metrics or cell.equal for cell in self.cells)
 
+    @property
+    def most_changed(self) -> ComparedCell | None:
+        """The point whose cost changed most; `None` without compared functions."""
+        found = [
+            ComparedCell(cell=each.cell, functions=each.functions)
+            for each in self.cells
+            if each.functions is not None
+        ]
+        return max(found, key=lambda each: abs(each.functions.comparison.total.value), default=None)
+
     def record(self) -> ExplanationRecord | None:
         """Return the compared functions for the store; another explanation of the same points replaces them."""
         points: list[StoredPointJson] = [
@@ -231,7 +259,20 @@ class ExplainReport:
             for cell in self.cells
             if cell.functions is not None
         ]
-        return explanation_record(self.culprit.id, self.against.id, points) if points else None
+        if not points:
+            return None
+        return explanation_record(self.culprit.id, self.against.id, points, tree=self._tree())
+
+    def _tree(self) -> CallTreeJson | None:
+        """Return the most expensive call paths of the point that changed most."""
+        if (found := self.most_changed) is None:
+            return None
+        return call_tree_json(
+            found.functions.tree(most=MOST_STORED_PATHS),
+            benchmark=found.cell.benchmark,
+            point=found.cell.point.as_dict(),
+            shown_file=found.functions.shown_file,
+        )
 
     def as_json(self) -> ExplainReportJson:
         """Return the report as `explain --json` prints it."""

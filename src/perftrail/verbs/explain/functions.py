@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, TypedDict, cast
 
 from perftrail.model.benchmark import Value
 from perftrail.model.build import content_key
-from perftrail.model.profile import base_name
+from perftrail.model.profile import Function, base_name
 from perftrail.model.store_records import ExplanationRecord
+from perftrail.stats.call_tree import CallTree
 from perftrail.stats.profile_comparison import Kind, Shift
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from perftrail.model.json_data import Json
-    from perftrail.model.profile import Costs, Function
+    from perftrail.model.profile import Costs
     from perftrail.stats.profile_comparison import (
         CostShift,
         FunctionChange,
@@ -116,6 +118,18 @@ class StoredPointJson(TypedDict):
     functions: FunctionsJson
 
 
+class CallTreeJson(TypedDict):
+    """The call paths of the point that changed most, as columns: see `stats.call_tree.CallTree`."""
+
+    benchmark: str
+    point: dict[str, Value]
+    names: list[FunctionNameJson]
+    parents: list[int]
+    functions: list[int]
+    before: list[float]
+    after: list[float]
+
+
 class ExplanationJson(TypedDict):
     """The stored explanation of a revision."""
 
@@ -157,8 +171,10 @@ MOST_STORED = 50
 """Largest number of functions of one point in the store."""
 
 
-def explanation_record(revision: str, against: str, points: Sequence[StoredPointJson]) -> ExplanationRecord:
-    """Return an explanation for the store: the compared functions of each point."""
+def explanation_record(
+    revision: str, against: str, points: Sequence[StoredPointJson], *, tree: CallTreeJson | None = None
+) -> ExplanationRecord:
+    """Return an explanation for the store: the compared functions of each point, and the call paths of one of them."""
     places = [(each["benchmark"], each["variant"], sorted(each["point"].items())) for each in points]
     shortened = [
         {
@@ -172,8 +188,71 @@ def explanation_record(revision: str, against: str, points: Sequence[StoredPoint
         revision=revision,
         against=against,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        result=cast("dict[str, Json]", {"points": shortened}),
+        result=cast("dict[str, Json]", {"points": shortened, "tree": tree}),
     )
+
+
+LONGEST_NAME = 300
+"""Longest stored name of a function on a call path."""
+
+MOST_STORED_PATHS = 4000
+"""Largest number of call paths in the store: about 150 kB."""
+
+
+def call_tree_json(
+    tree: CallTree, *, benchmark: str, point: Mapping[str, Value], shown_file: Callable[[str], str]
+) -> CallTreeJson:
+    """Return the call paths of a point for the store, with only the functions that they contain."""
+    used = sorted(set(tree.functions))
+    numbers = {function: number for number, function in enumerate(used)}
+    named = [tree.names[function] for function in used]
+    return {
+        "benchmark": benchmark,
+        "point": dict(point),
+        "names": [
+            {
+                "name": each.name[:LONGEST_NAME],
+                "file": shown_file(each.file)[:LONGEST_NAME],
+                "line": each.line,
+            }
+            for each in named
+        ],
+        "parents": [*tree.parents],
+        "functions": [numbers[each] for each in tree.functions],
+        "before": [float(f"{each:.5g}") for each in tree.before],
+        "after": [float(f"{each:.5g}") for each in tree.after],
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTree:
+    """The stored call paths of a point, and the point in words. Names are untrusted."""
+
+    tree: CallTree
+    place: str
+
+
+def stored_call_tree(record: ExplanationRecord) -> StoredTree | None:
+    """Return the call paths of an explanation.
+
+    `None` if it has none, or is damaged, or if another version of perftrail stored it in another form.
+    """
+    try:
+        found = cast("CallTreeJson", record.result["tree"])
+        tree = CallTree(
+            names=tuple(
+                Function(str(each["name"]), str(each["file"]), int(each["line"])) for each in found["names"]
+            ),
+            parents=tuple(map(int, found["parents"])),
+            functions=tuple(map(int, found["functions"])),
+            before=tuple(map(float, found["before"])),
+            after=tuple(map(float, found["after"])),
+        )
+        values = ", ".join(f"{name}={value}" for name, value in found["point"].items())
+        place = f"{found['benchmark']} {values}".rstrip()
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return None
+    return StoredTree(tree=tree, place=place) if tree.valid else None
 
 
 def functions_json(
