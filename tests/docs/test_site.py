@@ -33,7 +33,8 @@ def test_a_section_links_to_each_of_its_pages(section: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["architecture.md", "changelog.md", "contributing.md", "security.md", "results"]
+    "name",
+    ["architecture.md", "changelog.md", "code-of-conduct.md", "contributing.md", "security.md", "results"],
 )
 def test_pages_of_other_directories_are_links_to_them(name: str) -> None:
     assert (DOCS / name).is_symlink()
