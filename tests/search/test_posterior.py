@@ -185,6 +185,14 @@ def test_the_likelihood_of_a_layout_is_that_of_the_hierarchical_normal() -> None
     np.testing.assert_allclose(got - got.max(), np.array(exact) - max(exact), atol=0.08)
 
 
+@pytest.mark.parametrize("cautious", [False, True])
+def test_the_noise_model_is_a_distribution_where_noise_is_far_above_the_threshold(cautious: bool) -> None:
+    noisy = search_after(QUESTION, *samples({0: 0.0, 11: 1.0}, sigma=2.0, each=6))
+    grid = build_grid(QUESTION, noisy.evidence, cautious=cautious)
+    assert grid.tau.min() > QUESTION.threshold_log
+    assert np.exp(grid.log_prior).sum() == pytest.approx(1.0)
+
+
 def test_the_likelihood_ratio_of_one_sample_is_capped() -> None:
     search = search_of({0: 0.0, 11: 1.0})
     grid = build_grid(QUESTION, search.evidence, cautious=False)

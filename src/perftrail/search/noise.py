@@ -128,9 +128,9 @@ def build_grid(question: Question, evidence: Evidence, *, cautious: bool) -> Gri
     # In a cautious grid, the tail is that of Student's t with three degrees of freedom.
     prior = (1 + unusual**2 / 3) ** -2 if cautious else np.exp(-0.5 * unusual**2)
     share = COMPARABLE_SHARE if cautious else ANY_LAYOUT
-    uniform = (
-        taus <= COMPARABLE_LAYOUT * question.threshold_log if cautious else np.ones(count, dtype=np.bool_)
-    )
+    # Where noise is so large that no tau is comparable to the threshold, the smallest one is the nearest.
+    most_comparable = max(COMPARABLE_LAYOUT * question.threshold_log, least_tau)
+    uniform = taus <= most_comparable if cautious else np.ones(count, dtype=np.bool_)
     prior = (1 - share) * prior / prior.sum() + share * uniform / uniform.sum()
     sigma, tau = np.repeat(sigmas, count), np.tile(taus, len(sigmas))
     return Grid(
