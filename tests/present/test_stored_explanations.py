@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -102,6 +103,14 @@ def test_the_call_paths_of_a_stored_explanation_are_its_flame_graph() -> None:
     assert graph.title == f"Flame graph of the difference: {revision_name(revision)}"
     assert f"work size=2: {revision_name(revision)} against a" in graph.content()
     assert stored_flame_graph(explanation_record("b", "a", [point(950.0, size=1)]), {}) is None
+
+
+def test_the_file_of_a_flame_graph_is_in_the_directory_of_its_page_whatever_the_key_in_a_foreign_store_is() -> (
+    None
+):
+    graph = stored_flame_graph(replace(explained(), key="/../../x"), {})
+    assert graph is not None
+    assert re.fullmatch(r"flame-[0-9a-f]{12}\.html", graph.name)
 
 
 @pytest.mark.parametrize(

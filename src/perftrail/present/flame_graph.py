@@ -13,6 +13,7 @@ import hashlib
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
+from perftrail.model.build import content_key
 from perftrail.model.wording import escaped, percent
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.html_page import LinkedFile, inert_json, template_text
@@ -76,7 +77,7 @@ def stored_flame_graph(record: ExplanationRecord, revisions: Mapping[str, Revisi
         for each in (record.revision, record.against)
     )
     return LinkedFile(
-        name=f"flame-{record.key[:12]}.html",
+        name=f"flame-{content_key(record.key)[:12]}.html",  # a foreign store may have any key
         title=f"Flame graph of the difference: {culprit}",
         content=lambda: flame_graph(
             stored.tree, title=f"{stored.place}: {culprit} against {against}", kind="html"

@@ -269,7 +269,7 @@ def _counts(span: Span) -> str:
 
 
 def _time_left(plan: StudyPlan) -> str:
-    if plan.seconds is None:
+    if plan.seconds is None or not (plan.cells or plan.failed):
         return "unknown until something is built and measured"
     if plan.seconds.most == 0:
         return "none: every planned point is measured or has failed"

@@ -307,11 +307,10 @@ async def explained_flame_graph(request: Request) -> Response:
     """The flame graph of a stored explanation, a separate page."""
     data, name = (await snapshot_of(request)).report_data, request.path_params["name"]
     for record in data.explanations:
-        if name.removeprefix("flame-").removesuffix(".html") == record.key[:12]:
-            graph = stored_flame_graph(record, data.by_id)
-            if graph is not None:
-                text = await asyncio.to_thread(graph.content)
-                return HTMLResponse(text, headers={"Content-Security-Policy": FLAME_GRAPH_POLICY})
+        graph = stored_flame_graph(record, data.by_id)
+        if graph is not None and graph.name == name:
+            text = await asyncio.to_thread(graph.content)
+            return HTMLResponse(text, headers={"Content-Security-Policy": FLAME_GRAPH_POLICY})
     raise HTTPException(404, "no explanation has this flame graph")
 
 

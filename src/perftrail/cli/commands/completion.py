@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import click
@@ -56,7 +57,7 @@ def _install(shell: str, script: str) -> None:
     click.echo(f"wrote {escaped(str(file), longest=None)}")
     if shell == "zsh":
         click.echo("Next: add these lines to ~/.zshrc, unless it has them, and start a new shell:")
-        click.echo(f"    fpath=({escaped(str(file.parent), longest=None)} $fpath)")
+        click.echo(f"    fpath=({escaped(shlex.quote(str(file.parent)), longest=None)} $fpath)")
         click.echo("    autoload -U compinit && compinit")
     elif shell == "bash" and not BASH_COMPLETION.exists():
         click.echo("Next: install the package bash-completion, which reads this file, and start a new shell")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -161,7 +162,7 @@ def _translate(configuration: Path, *, output: str | None, force: bool, as_json:
         return
     for name, text in asv_lines(study):
         click.echo(f"{name:<12} {escaped(text)}")
-    click.echo(next_line(f"perftrail check {escaped(str(study.file))}"))
+    click.echo(next_line(f"perftrail check {escaped(shlex.quote(str(study.file)))}"))
 
 
 def _keep_last(
