@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from perftrail.model.patch import LeftOut, Obstacle, Omission, Passage
+    from perftrail.model.patch import Conflict, LeftOut, Obstacle, Omission, Passage
     from perftrail.model.subject import Revision
     from perftrail.stats.comparison import Comparison
     from perftrail.stats.retained_gain import RetainedGain
@@ -150,6 +150,18 @@ def left_out_words(left_out: Sequence[LeftOut]) -> Iterator[str]:
             yield f"{words}: {first_named(names)}"
 
 
+def _prerequisite_words(conflict: Conflict, *, reverted: bool) -> Iterator[str]:
+    """Yield the revisions to back-port or revert first; nothing if there are none."""
+    found = conflict.prerequisites
+    if not found:
+        return
+    verb, order = ("Revert", "newest") if reverted else ("Back-port", "oldest")
+    yield f"{verb} {f'these revisions first, the {order} first' if len(found) > 1 else 'this revision first'}:"
+    yield from (f"    {revision_name(revision)}" for revision in found[:MOST_NAMED])
+    if len(found) > MOST_NAMED:
+        yield f"    and {len(found) - MOST_NAMED} more; --json names all"
+
+
 def print_conflict(blocked: BackportConflict, *, source_kind: str, study_file: str | None) -> None:
     """Print why a change does not apply: files, lines and their revisions; prerequisites; the next command.
 
@@ -175,15 +187,8 @@ def print_conflict(blocked: BackportConflict, *, source_kind: str, study_file: s
     fix = f" {changed.short}" if changed is not None else ""
     for line in left_out_words(conflict.left_out):
         console.print(Text(line))
-    if conflict.prerequisites:
-        several = len(conflict.prerequisites) > 1
-        order = "oldest" if reverted is None else "newest"
-        prerequisites = f"these revisions first, the {order} first" if several else "this revision first"
-        console.print(Text(f"{'Back-port' if reverted is None else 'Revert'} {prerequisites}:"))
-        for revision in conflict.prerequisites[:MOST_NAMED]:
-            console.print(Text(f"    {revision_name(revision)}"))
-        if len(conflict.prerequisites) > MOST_NAMED:
-            console.print(Text(f"    and {len(conflict.prerequisites) - MOST_NAMED} more; --json names all"))
+    for line in _prerequisite_words(conflict, reverted=reverted is not None):
+        console.print(Text(line))
     content = "your edits" if conflict.directory_existed else "the applied part of the change"
     console.print(Text(f"The tree of {old} with {content}: {escaped(conflict.directory, longest=1000)}"))
     unread = maybe_unread(conflict)

@@ -495,14 +495,12 @@ def _requirement(name: str, value: str) -> str:
     return f"{plain}{value.replace(' ', '')}" if value[:1] in "<>=~!" else f"{plain}=={value}"
 
 
-def _build(
-    settings: _Settings, found: _Translation, combinations: Sequence[_Combination], *, study: Path
-) -> None:
-    """Add the steps that make the environment, install the project and the runner."""
+def _conda(settings: _Settings) -> str:
+    """Return the program that makes conda environments, empty for a virtual one; record what is missing or unknown."""
     kind = settings.text("environment_type", "virtualenv") or "virtualenv"
     at = settings.get("environment_type") or Located("", 1)
-    conda = next((tool for tool in _CONDA.get(kind, ()) if shutil.which(tool)), "")
-    if kind in _CONDA and not conda:
+    tool = next((tool for tool in _CONDA.get(kind, ()) if shutil.which(tool)), "")
+    if kind in _CONDA and not tool:
         tools = listed(_CONDA[kind], "or")
         settings.add(
             at, "environment_type", f"needs {tools}, which is not installed here; or write virtualenv"
@@ -512,6 +510,14 @@ def _build(
         settings.add(
             at, "environment_type", f"{quoted(kind)} is not known{suggestion(kind, _VIRTUAL)}; use {choices}"
         )
+    return tool
+
+
+def _build(
+    settings: _Settings, found: _Translation, combinations: Sequence[_Combination], *, study: Path
+) -> None:
+    """Add the steps that make the environment, install the project and the runner."""
+    conda = _conda(settings)
     uses_uv = not conda and shutil.which("uv") is not None
     one = combinations[0] if len(combinations) == 1 else None
     python = one.python if one else '"$PERFTRAIL_PYTHON"'
