@@ -66,6 +66,12 @@ def test_an_example_can_be_checked(file: Path, repository: Path, tmp_path: Path)
     assert all("root" in each or "not installed" in each for each in plan["warnings"]), plan["warnings"]
 
 
+def test_the_time_of_a_suite_that_is_not_listed_yet_is_unknown(repository: Path, tmp_path: Path) -> None:
+    copied = example("python-asv", tmp_path / "study", repository)
+    done = perftrail("check", str(copied))
+    assert re.search(r"^time left +unknown until something is built and measured$", done.stdout, re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class Project:
     """A project like that of an example: its files, where `{work}` is the number of repetitions of its work."""
