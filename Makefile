@@ -8,7 +8,7 @@ LOCKED ?= yes
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/* launcher/*/*)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo check test test-long campaign studies studies-full docs site coverage lock wheel sbom tools clean FORCE
+.PHONY: help setup demo check test test-long campaign studies studies-full docs site coverage lock wheel release sbom tools clean FORCE
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -130,6 +130,7 @@ lock: tools ## write the locks of requirements/ from the ranges in pyproject.tom
 	$(COMPILE) -c requirements/dev.txt pyproject.toml requirements/build.in -o requirements/action.txt
 	$(COMPILE) -c requirements/dev.txt --extra cluster pyproject.toml requirements/build.in -o requirements/image.txt
 	$(COMPILE) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
+	$(COMPILE) -c requirements/dev.txt requirements/build.in requirements/release.in -o requirements/release.txt
 	$(COMPILE) -c requirements/dev.txt --group site -o requirements/site.txt
 	$(COMPILE) requirements/tools.in -o requirements/tools.txt
 
@@ -137,6 +138,15 @@ lock: tools ## write the locks of requirements/ from the ranges in pyproject.tom
 wheel: setup ## build the wheel into dist, with equal bytes for equal sources
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m pip wheel --quiet --disable-pip-version-check \
 	  --no-build-isolation --no-deps --wheel-dir dist .
+
+release: .build/release/ready sbom ## build and check all that a release publishes into dist: sdist, wheels of each platform, sums
+	.build/release/bin/python -m release $(if $(TAG),--tag $(TAG))
+
+.build/release/ready: requirements/release.txt
+	@echo "installing the compiler of releases into .build/release ..." >&2
+	@test -x .build/release/bin/python || $(PYTHON) -m venv .build/release
+	@.build/release/bin/python $(PIP_INSTALL) --require-hashes --requirement requirements/release.txt
+	@touch $@
 
 sbom: setup tools ## write dist/sbom.json: what perftrail needs, with hashes and licences, in CycloneDX
 	@mkdir -p dist

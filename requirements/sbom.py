@@ -1,46 +1,58 @@
 """Complete the bill of materials of `make sbom` with what a lock does not state.
 
-It adds the licence of each package, as the packages installed here state it, and the C library that is linked into the
-launcher, as the launcher states it.
+It adds the licence of each package, as the packages installed here state it, and the libraries that `make release`
+links into the compiled programs. These are part of Zig, whose version `requirements/release.txt` states.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from campaign.supply_chain import ALLOWED, licence
-from perftrail.process.launcher import Launcher
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.process.protocol import Capabilities
+LLVM = "Apache-2.0 WITH LLVM-exception"
+LINKED = {
+    "musl": ("MIT", "the C library, linked into perftrail-launcher"),
+    "compiler-rt": (LLVM, "functions that compiled code calls, linked into the programs"),
+    "libunwind": (LLVM, "reads stacks, linked into perftrail-allocations.so and perftrail-locks.so"),
+}
+"""Libraries in the compiled programs of a wheel: licence and purpose."""
 
-LICENCES = {"musl": "MIT", "glibc": "LGPL-2.1-or-later"}
-"""Licences of C libraries, by their names in a launcher's first line."""
+
+def zig_version(lock: str) -> str:
+    """Return the version of Zig in a lock.
+
+    >>> zig_version("ziglang==0.15.1 ; sys_platform == 'linux'")
+    '0.15.1'
+    """
+    found = re.search(r"^ziglang==(\S+)", lock, re.MULTILINE)
+    assert found, "the lock has no ziglang"
+    return found[1]
 
 
-def completed(sbom: Mapping[str, Any], launcher: Capabilities) -> dict[str, Any]:
-    """Return a CycloneDX document with licences and the launcher's C library."""
+def completed(sbom: Mapping[str, Any], zig: str) -> dict[str, Any]:
+    """Return a CycloneDX document with licences, and the libraries of this version of Zig."""
     components = [with_licence(each) for each in sbom["components"]]
-    libraries = c_libraries(launcher)
+    libraries = linked_libraries(zig)
+    references = [each["bom-ref"] for each in libraries]
     root = sbom["metadata"]["component"]["bom-ref"]
     dependencies = [
-        {**each, "dependsOn": sorted([*each.get("dependsOn", ()), *(one["bom-ref"] for one in libraries)])}
-        if each["ref"] == root and libraries
+        {**each, "dependsOn": sorted([*each.get("dependsOn", ()), *references])}
+        if each["ref"] == root
         else each
         for each in sbom["dependencies"]
     ]
     return {
         **sbom,
         "components": [*components, *libraries],
-        "dependencies": [*dependencies, *({"ref": each["bom-ref"]} for each in libraries)],
+        "dependencies": [*dependencies, *({"ref": each} for each in references)],
     }
 
 
@@ -58,39 +70,26 @@ def with_licence(component: Mapping[str, Any]) -> dict[str, Any]:
     return {**component, "licenses": [found]}
 
 
-def c_libraries(launcher: Capabilities) -> list[dict[str, Any]]:
-    """Return the C library as a component if it is linked into the launcher."""
-    if launcher.linking != "static":
-        return []
-    name, version = launcher.libc, _version(launcher.libc)
-    reference = f"{name}=={version}" if version else name
-    component = {
-        "bom-ref": reference,
-        "description": "the C library, linked into perftrail-launcher",
-        "licenses": [{"license": {"id": LICENCES[name]}}],
-        "name": name,
-        "purl": f"pkg:generic/{name}@{version}" if version else f"pkg:generic/{name}",
-        "type": "library",
-    }
-    return [{**component, "version": version} if version else component]
-
-
-def _version(library: str) -> str:
-    """Return the version of this machine's C library of this name; empty if it is unknown."""
-    if library == "glibc":
-        return (os.confstr("CS_GNU_LIBC_VERSION") or "").removeprefix("glibc ")
-    for loader in sorted(Path("/lib").glob("ld-musl-*.so.1")):
-        printed = subprocess.run([loader], capture_output=True, text=True, check=False).stderr
-        if found := re.search(r"^Version (\S+)", printed, re.MULTILINE):
-            return found[1]
-    return ""
+def linked_libraries(zig: str) -> list[dict[str, Any]]:
+    """Return the libraries in the compiled programs as components. Their versions are those that Zig contains."""
+    return [
+        {
+            "bom-ref": f"{name}-of-zig-{zig}",
+            "description": f"{purpose}; from Zig {zig}",
+            "licenses": [{"expression": text} if " " in text else {"license": {"id": text}}],
+            "name": name,
+            "purl": f"pkg:generic/{name}",
+            "type": "library",
+        }
+        for name, (text, purpose) in LINKED.items()
+    ]
 
 
 def main() -> None:
     """Complete the file that the command line names."""
     [file] = map(Path, sys.argv[1:])
-    with Launcher() as launcher:
-        sbom = completed(json.loads(file.read_text(encoding="utf-8")), launcher.start())
+    lock = Path(__file__).with_name("release.txt").read_text("utf-8")
+    sbom = completed(json.loads(file.read_text(encoding="utf-8")), zig_version(lock))
     file.write_text(json.dumps(sbom, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 

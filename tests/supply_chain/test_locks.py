@@ -30,6 +30,7 @@ RANGES = {
     "action.txt": [*RUNTIME, *BACKEND, *ranges_in("build.in")],
     "image.txt": [*RUNTIME, *EXTRAS["cluster"], *BACKEND, *ranges_in("build.in")],
     "build.txt": [*BACKEND, *ranges_in("build.in")],
+    "release.txt": [*BACKEND, *ranges_in("build.in"), *ranges_in("release.in")],
     "site.txt": PROJECT["dependency-groups"]["site"],
     "tools.txt": ranges_in("tools.in"),
 }

@@ -78,8 +78,8 @@ def launcher_path() -> Path:
         path = _installed_with_packages() or path
     if not path.is_file():
         raise LauncherError(
-            f"{path} — the launcher is missing; the installation of perftrail builds it with a C compiler: "
-            "run `pip install .` (or `make setup` in the source tree)"
+            f"{path} — the launcher is missing; every wheel has it, and an installation from the sources builds it "
+            "with a C compiler: install perftrail again (`make setup` in the source tree)"
         )
     if not os.access(path, os.X_OK):
         raise LauncherError(f"{path} — the launcher is not executable; check its permissions and mount")

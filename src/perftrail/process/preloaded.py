@@ -32,8 +32,8 @@ class PreloadedObject:
         path = launcher.with_name(f"{self.name}.so")
         if not path.is_file():
             raise LauncherError(
-                f"{path} — missing, and needed to count {self.counts}; the installation of perftrail builds it if cc "
-                "can link shared objects for glibc: install gcc, and perftrail again"
+                f"{path} — missing, and needed to count {self.counts} of programs that use glibc; wheels for musl have "
+                "none: install a wheel for manylinux, or install gcc and build perftrail from its sources"
             )
         return path
 

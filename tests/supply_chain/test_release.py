@@ -1,0 +1,107 @@
+"""What `make release` checks in each wheel, with the programs that are installed here."""
+
+from __future__ import annotations
+
+import platform
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perftrail.process.launcher import Launcher, launcher_path
+from release.wheel import OBJECTS, PLATFORMS, PROGRAM, Elf, Platform, problems, starts
+from tests.starting import REPOSITORY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HERE = platform.machine()
+pytestmark = pytest.mark.skipif(
+    not Elf.read(launcher_path().read_bytes()).static, reason="the launcher here is not static"
+)
+
+
+@dataclass
+class Wheel:
+    """A wheel for musl with the launcher of this machine, in which a test changes something."""
+
+    tags: tuple[str, ...] = (f"py3-none-musllinux_1_1_{HERE}",)
+    programs: Mapping[str, Path] = field(default_factory=lambda: {PROGRAM: launcher_path()})
+    mode: int = 0o755
+    pages: tuple[str, ...] = ("perftrail-0.data/data/share/man/man1/git-perftrail.1",)
+
+    def write(self, directory: Path) -> Path:
+        file = directory / "perftrail.whl"
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("perftrail-0.dist-info/WHEEL", "".join(f"Tag: {tag}\n" for tag in self.tags))
+            for name, program in self.programs.items():
+                entry = zipfile.ZipInfo(name)
+                entry.external_attr = self.mode << 16
+                archive.writestr(entry, program.read_bytes())
+            for name in self.pages:
+                archive.writestr(name, "")
+        return file
+
+
+def test_a_complete_wheel_has_no_problems(tmp_path: Path) -> None:
+    assert problems(Wheel().write(tmp_path), Platform("musl", HERE)) == []
+
+
+OBJECT = launcher_path().with_name(Path(OBJECTS[0]).name)
+
+
+@pytest.mark.parametrize(
+    ("wheel", "problem"),
+    [
+        (Wheel(tags=(f"py3-none-linux_{HERE}",)), f"its tags are py3-none-linux_{HERE}"),
+        (Wheel(programs={}), "its programs are missing"),
+        (Wheel(mode=0o644), "is not executable"),
+        (Wheel(pages=()), "no manual pages"),
+        (Wheel(programs={PROGRAM: Path("/proc/self/exe")}), "is not static"),
+        (Wheel(programs={PROGRAM: OBJECT}), "is not static"),
+    ],
+)
+def test_each_mistake_is_a_problem(tmp_path: Path, wheel: Wheel, problem: str) -> None:
+    found = problems(wheel.write(tmp_path), Platform("musl", HERE))
+    assert any(problem in each for each in found), found
+
+
+def test_a_program_of_another_architecture_is_a_problem(tmp_path: Path) -> None:
+    other = "aarch64" if HERE == "x86_64" else "x86_64"
+    found = problems(Wheel().write(tmp_path), Platform("musl", other))
+    assert any(each.endswith(f"not for {other}") for each in found)
+
+
+def test_a_wheel_for_glibc_needs_the_preloaded_objects(tmp_path: Path) -> None:
+    glibc = Platform("glibc", HERE)
+    wheel = Wheel(tags=tuple(f"py3-none-{tag}" for tag in glibc.tags))
+    assert problems(wheel.write(tmp_path), glibc) == [f"its programs are {PROGRAM}"]
+
+
+def test_a_later_glibc_than_that_of_the_tag_is_a_problem(tmp_path: Path) -> None:
+    needed = Elf.read(OBJECT.read_bytes()).glibc
+    found = problems(Wheel(programs={PROGRAM: OBJECT}).write(tmp_path), Platform("musl", HERE))
+    assert any("needs glibc" in each for each in found) == (needed > (2, 17))
+    assert needed >= (2, 2)
+
+
+def test_other_files_are_not_elf() -> None:
+    with pytest.raises(ValueError, match="not a 64-bit"):
+        Elf.read(b"#!/bin/sh\n")
+
+
+def test_there_are_wheels_for_two_c_libraries_and_two_architectures() -> None:
+    tags = {tag for each in PLATFORMS for tag in each.tags}
+    assert {"manylinux_2_17_x86_64", "manylinux_2_17_aarch64"} < tags
+    assert {"musllinux_1_1_x86_64", "musllinux_1_1_aarch64"} < tags
+
+
+def test_a_launcher_is_started_for_its_version() -> None:
+    version = (REPOSITORY / "pyproject.toml").read_text().split('\nversion = "')[1].split('"')[0]
+    with Launcher() as launcher:
+        libc = launcher.start().libc
+    assert starts(launcher_path(), version) == (libc == "musl")
+    assert not starts(launcher_path(), "0.0.0")
+    assert not starts(Path("/bin/true"), version)
