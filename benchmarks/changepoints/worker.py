@@ -16,8 +16,6 @@ from collections.abc import Callable
 
 def perftrail(*, alerts: bool = False) -> Callable[[list[float]], list[int]]:
     """Return perftrail's detector, which gets logarithms, as in perftrail; it reports all points or only the alerts."""
-    import ruptures  # type: ignore[import-untyped]  # noqa: F401, PLC0415  # before the clock starts, as any peer
-
     from perftrail.stats.changepoints import change_points  # noqa: PLC0415
 
     def detect(values: list[float]) -> list[int]:

@@ -207,17 +207,6 @@ def test_watch_runs_until_it_is_stopped_and_resumes(
     assert len(posted.bodies) == times
 
 
-def test_a_continuous_watch_loads_the_detector_before_its_first_check(branch: Branch) -> None:
-    """It is the largest part of the program; loaded at the 41st revision, it would double the memory then."""
-    started = _running(branch, "--every", "1h")
-    try:
-        _wait_until(branch.state.exists)
-        assert "ruptures" in Path(f"/proc/{started.pid}/maps").read_text()
-    finally:
-        started.kill()
-        started.wait()
-
-
 def test_new_revisions_of_a_rewritten_branch_are_measured_and_reported(
     branch: Branch, posted: Posted
 ) -> None:

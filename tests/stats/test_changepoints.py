@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,14 +15,18 @@ from hypothesis import strategies as st
 from perftrail.stats.changepoints import (
     ALERT_SIZE,
     FALSE_ALARMS,
+    GAMMA,
+    PENALTY,
     SHORT,
     ChangePoint,
     change_points,
     changes_of,
+    likely_splits,
     search_weights,
 )
 from perftrail.stats.series_noise import FEWEST, by_columns
 
+Floats = npt.NDArray[np.float64]
 Levels = list[tuple[int, tuple[float, ...]]]
 
 
@@ -51,6 +57,38 @@ def test_steps_are_found_at_their_positions_with_their_effects(length: int) -> N
     assert up.before == pytest.approx(1.0, abs=0.03)
     assert up.after == pytest.approx(1.3, abs=0.03)
     assert max(up.p_value, down.p_value) < FALSE_ALARMS
+
+
+def cost_of(part: Floats) -> float:
+    """The squared distance of a part's levels from their mean in the space of the kernel, by its definition."""
+    likeness = np.exp(-GAMMA * np.subtract.outer(part, part) ** 2)
+    return len(part) - float(likeness.sum()) / len(part)
+
+
+def partitions(length: int) -> Iterator[tuple[int, ...]]:
+    """All ascending splits into parts of at least two levels."""
+    for number in range(length // 2):
+        for splits in combinations(range(2, length - 1), number):
+            if all(right - left >= 2 for left, right in pairwise(splits)):
+                yield splits
+
+
+def test_the_detector_returns_the_partition_of_least_cost() -> None:
+    rng = np.random.default_rng(1)
+    blocks = rng.normal(size=(60, 10)) + 4.0 * rng.integers(0, 2, size=(60, 10)).cumsum(axis=1)
+    numbers = set()
+    for block in blocks:
+        found = tuple(sorted(likely_splits(block[None], [0])))
+        numbers.add(len(found))
+
+        def cost(splits: tuple[int, ...], block: Floats = block) -> float:
+            return sum(cost_of(part) + PENALTY for part in np.split(block, splits))
+
+        assert cost(found) == pytest.approx(min(map(cost, partitions(len(block)))))
+    assert len(numbers) > 1
+    together = likely_splits(blocks, range(0, 600, 10))
+    alone = (split for row, block in enumerate(blocks) for split in likely_splits(block[None], [10 * row]))
+    assert list(together) == list(alone)
 
 
 def test_a_flat_history_has_no_change_points() -> None:

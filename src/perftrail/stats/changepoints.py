@@ -78,6 +78,9 @@ BLOCK = 128
 STEP = 96
 """Levels in a block of the detector, and between the starts of two blocks."""
 
+BLOCKS_AT_ONCE = 16
+"""Number of blocks that the detector partitions together, in a few megabytes."""
+
 COARSER = 8
 """Number of levels that are combined into one of the next coarser series."""
 
@@ -208,12 +211,6 @@ def search_weights(samples: Samples, revisions: int) -> tuple[float, ...] | None
     return tuple(weights.tolist())
 
 
-def load_detector(levels: int) -> None:
-    """Import the candidate detector (one second) if a series of this length needs it."""
-    if levels > SHORT:
-        import ruptures  # type: ignore[import-untyped]  # noqa: F401, PLC0415  # it has no types
-
-
 def _noise(levels: Levels, splits: Sequence[int], false_alarms: float) -> Noise:
     """Weight the noise models, each with the steps that fit the series best under it."""
     firsts = range(0, max(1, len(levels) - NOISE_BLOCK // 2), NOISE_BLOCK)
@@ -244,9 +241,9 @@ def _least_gain(levels: int, false_alarms: float) -> float:
 def _candidates(values: Floats) -> list[int]:
     """Return the indices, ascending, at which a new level may begin.
 
-    KernelCPD finds them in overlapping blocks, in the series and in coarser ones. Its kernel is bounded, so that an
-    outlier counts as one level, however large it is. Blocks make the time linear: PELT prunes no split while
-    nothing changes. Coarser series show small steps between ranges that are longer than a block.
+    Kernel change point detection finds them in overlapping blocks, in the series and in coarser ones. Its kernel is
+    bounded, so that an outlier counts as one level, however large it is. Blocks make the time linear. Coarser series
+    show small steps between ranges that are longer than a block.
     """
     if len(values) <= SHORT:
         return list(range(1, len(values)))
@@ -262,18 +259,45 @@ def _candidates(values: Floats) -> list[int]:
 
 
 def _in_blocks(values: Floats) -> set[int]:
-    # The import takes a second, and short series do not need it.
-    from ruptures import KernelCPD  # noqa: PLC0415
-
-    detector = KernelCPD(kernel="rbf", min_size=2, params={"gamma": GAMMA})
-    scaled = (values / (spread(np.diff(values)) / np.sqrt(2.0)))[:, None]
+    scaled = values / (spread(np.diff(values)) / np.sqrt(2.0))
+    firsts = range(0, max(1, len(values) - BLOCK + STEP), STEP)
+    whole = [first for first in firsts if first + BLOCK <= len(values)]
     found: set[int] = set()
-    for first in range(0, max(1, len(values) - BLOCK + STEP), STEP):
-        block = scaled[first : first + BLOCK]
-        if len(block) >= 4:
-            ends: list[int] = detector.fit_predict(block, pen=PENALTY)
-            found.update(first + end for end in ends[:-1])
+    for at in range(0, len(whole), BLOCKS_AT_ONCE):
+        starts = whole[at : at + BLOCKS_AT_ONCE]
+        found.update(likely_splits(np.array([scaled[first : first + BLOCK] for first in starts]), starts))
+    for first in firsts[len(whole) :]:
+        if len(values) - first >= 4:
+            found.update(likely_splits(scaled[None, first:], [first]))
     return found
+
+
+def likely_splits(blocks: Floats, firsts: Sequence[int]) -> Iterator[int]:
+    """Yield the splits of each block's best partition: kernel change point detection (Arlot et al., JMLR 2019).
+
+    `blocks` has one block in each row, and `firsts` the index of its first level. A part has at least two levels. It
+    costs `PENALTY` and the squared distance of its levels from their mean in the space of the Gaussian kernel.
+    """
+    number, length = blocks.shape
+    sums = np.zeros((number, length + 1, length + 1))
+    distances = blocks[:, :, None] - blocks[:, None, :]
+    sums[:, 1:, 1:] = np.exp(-GAMMA * distances**2).cumsum(axis=1).cumsum(axis=2)
+    squares = np.diagonal(sums, axis1=1, axis2=2)
+    costs = np.zeros((number, length + 1))
+    costs[:, 1] = np.inf
+    starts = np.zeros((number, length + 1), dtype=np.intp)
+    rows = np.arange(number)
+    for end in range(2, length + 1):
+        lengths = np.arange(end, 1, -1)
+        likeness = squares[:, end, None] - 2.0 * sums[:, end, : end - 1] + squares[:, : end - 1]
+        found = costs[:, : end - 1] + lengths - likeness / lengths + PENALTY
+        starts[:, end] = found.argmin(axis=1)
+        costs[:, end] = found[rows, starts[:, end]]
+    for row, first in enumerate(firsts):
+        split = int(starts[row, length])
+        while split:
+            yield first + split
+            split = int(starts[row, split])
 
 
 class _Series:

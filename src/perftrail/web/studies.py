@@ -12,7 +12,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -358,7 +357,6 @@ def served_studies(files: Sequence[str], *, store: str | None) -> Iterator[Mappi
     """Yield each study by a name that is valid in an address. Their executor ends with the block."""
     found: dict[str, ServedStudy] = {}
     readers = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
-    readers.submit(import_module, "ruptures")  # takes seconds; loaded before the first snapshot
     try:
         for file in files:
             name = slug(studyfile.directory_of(Path(file).resolve()).name, found)

@@ -83,8 +83,6 @@ def command(
     policy = _policy(loaded, **overrides)
     shared_options = repeated_options(study, sources, options)
     first = True
-    if not once:
-        _load_detector()
     with stopped_like_ctrl_c() as stop:
         while True:
             stop.raise_if_requested()
@@ -114,14 +112,6 @@ def command(
                 return
             stop.raise_if_requested()
             time.sleep(max(0.0, policy.every_seconds - (time.monotonic() - began)))
-
-
-def _load_detector() -> None:
-    """Load what a long history needs (70 MB) at the start, so that the memory of a watch does not grow after weeks."""
-    from perftrail.stats.changepoints import load_detector
-    from perftrail.verbs.watch.state import MOST_LEVELS
-
-    load_detector(MOST_LEVELS)
 
 
 def _check(study: Study, policy: WatchPolicy, options: SessionOptions) -> Watched:

@@ -22,7 +22,6 @@ from perftrail.results.gate import stored_comparisons
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.rows import in_order, rows_by_benchmark
 from perftrail.results.show import searches, steps
-from perftrail.stats.changepoints import load_detector
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -278,7 +277,6 @@ def read_report_data(view: View, results: Path, *, engine: Engine | None = None)
     stored_searches = searches(view)
     measured = MeasuredHere(view)
     main_search = _main_search(view.study, stored_searches, {revision.id for revision in measured.history})
-    engine.begin(load_detector, len({cell.subject.revision.id for cell, _ in measured.cells}))
     all_rows: list[Sequence[Row]] = []
     rows = _rows_for_changes(view, measured, _metrics(view, stored_searches), all_rows)
     pending_changes = begin_changes(measured.history, rows, engine)
