@@ -128,7 +128,7 @@ lock: tools ## write the locks of requirements/ from the ranges in pyproject.tom
 	$(COMPILE) --extra dev pyproject.toml requirements/build.in -o requirements/dev.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml requirements/build.in -o requirements/action.txt
-	$(COMPILE) -c requirements/dev.txt --extra cluster pyproject.toml requirements/build.in -o requirements/image.txt
+	$(COMPILE) -c requirements/dev.txt --extra cluster --extra report pyproject.toml requirements/build.in -o requirements/image.txt
 	$(COMPILE) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
 	$(COMPILE) -c requirements/dev.txt requirements/build.in requirements/release.in -o requirements/release.txt
 	$(COMPILE) -c requirements/dev.txt --group site -o requirements/site.txt

@@ -28,7 +28,7 @@ RANGES = {
     "dev.txt": [*RUNTIME, *EXTRAS["dev"], *BACKEND, *ranges_in("build.in")],
     "runtime.txt": RUNTIME,
     "action.txt": [*RUNTIME, *BACKEND, *ranges_in("build.in")],
-    "image.txt": [*RUNTIME, *EXTRAS["cluster"], *BACKEND, *ranges_in("build.in")],
+    "image.txt": [*RUNTIME, *EXTRAS["cluster"], *EXTRAS["report"], *BACKEND, *ranges_in("build.in")],
     "build.txt": [*BACKEND, *ranges_in("build.in")],
     "release.txt": [*BACKEND, *ranges_in("build.in"), *ranges_in("release.in")],
     "site.txt": PROJECT["dependency-groups"]["site"],

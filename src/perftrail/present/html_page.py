@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
@@ -340,6 +341,7 @@ class Drawings:
     """Charts as SVG; an engine draws each as soon as it is known."""
 
     def __init__(self, engine: Engine) -> None:
+        require_renderer()
         self._engine = engine
         self._begun: dict[str, Pending[str]] = {}
         engine.begin(_start, "")
@@ -371,8 +373,18 @@ class Drawings:
             yield chart.name, self._begun[chart.name].outcome()
 
 
+def require_renderer() -> None:
+    """Raise `UsageError` with the remedy if the library that draws charts is not installed."""
+    if find_spec("vl_convert") is None:
+        raise UsageError(
+            "charts need vl-convert-python, which is not installed: pip install 'perftrail[report]'; "
+            "perftrail report --format markdown prints a report without charts"
+        )
+
+
 def _renderer() -> ModuleType:
     """Return the library that draws charts; commands without charts do not load it."""
+    require_renderer()
     import vl_convert
 
     renderer: ModuleType = vl_convert

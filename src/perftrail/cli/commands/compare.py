@@ -174,6 +174,7 @@ def command(
     """
     from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.gate_output import Job, parse_also, write_gate
+    from perftrail.present.html_page import require_renderer
     from perftrail.verbs.compare import Compare
 
     if staged:
@@ -184,6 +185,8 @@ def command(
         raise UsageError(f"compare {base} with which revision? Name it, or write . for the working tree")
     format_name = "json" if as_json else format_name
     others = parse_also(also, formats=(*FORMATS, *IMAGES))
+    if {format_name, *others.values()}.intersection(IMAGES):
+        require_renderer()
     study = line.study(study)
     loaded = options.with_suites(
         options.apply_to(sources.load(study)),

@@ -119,5 +119,6 @@ def _refuse_without_libraries() -> None:
     try:
         import starlette  # noqa: F401 - only to check that it is installed
         import uvicorn  # noqa: F401 - as above
+        import vl_convert  # noqa: F401 - as above
     except ModuleNotFoundError as error:
         raise UsageError(f"serve: {error.name} is not installed; pip install 'perftrail[web]'") from error
