@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
+from packaging.metadata import parse_email
 
 from campaign import supply_chain
 from requirements import sbom
@@ -50,6 +51,23 @@ def test_a_wheel_installs_the_manual_pages(wheel: Wheel) -> None:
     installed = {PurePosixPath(name) for name in zipfile.ZipFile(wheel.file).namelist()}
     pages = {path.name for path in installed if path.match("*.data/data/share/man/man1/*.1")}
     assert pages == {file.name for file in (supply_chain.REPOSITORY / "man" / "man1").iterdir()}
+
+
+@pytest.mark.slow
+def test_a_wheel_states_who_wrote_it_and_where_to_read_and_ask(wheel: Wheel) -> None:
+    with zipfile.ZipFile(wheel.file) as archive:
+        [name] = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata, unknown = parse_email(archive.read(name))
+    assert not unknown
+    assert metadata["author"] == "perftrail contributors"
+    assert metadata["license_expression"] == "Apache-2.0"
+    assert metadata["description_content_type"].startswith("text/markdown")
+    assert set(metadata["project_urls"]) == {"Homepage", "Documentation", "Issues", "Changelog"}
+    assert all(address.startswith("https://") for address in metadata["project_urls"].values())
+    assert {"benchmark", "performance", "regression"} <= set(metadata["keywords"])
+    pythons = {each.rpartition(" :: ")[2] for each in metadata["classifiers"] if "Python :: 3." in each}
+    assert min(pythons) == str(metadata["requires_python"]).removeprefix(">=")
+    assert len(set(metadata["classifiers"])) == len(metadata["classifiers"])
 
 
 def test_the_licence_of_every_dependency_is_allowed() -> None:
