@@ -159,7 +159,7 @@ def _print_first_commands() -> None:
         "perftrail finds which change made a program faster or slower, and how certain that is."
     )
     with formatter.section("Start with"):
-        formatter.write_dl([(as_started(line), meaning) for line, meaning in FIRST], col_max=70)
+        formatter.write_dl([(as_started(line), meaning) for line, meaning in FIRST], col_max=50)
     formatter.write_paragraph()
     formatter.write_text(f"{as_started('perftrail --help')} lists all commands.")
     click.echo(formatter.getvalue(), nl=False, err=True)
