@@ -24,6 +24,7 @@ from perftrail.charts.frame import config, themed
 from perftrail.errors import UsageError
 from perftrail.file_tree import user_cache
 from perftrail.model.wording import counted, escaped
+from perftrail.results.ranking import RankingJson
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from perftrail.charts.frame import Chart, HistoryPoint
     from perftrail.model.json_data import Json
     from perftrail.ports import Engine, Pending
+    from perftrail.results.ranking import Ranking
 
 
 Tone = Literal["better", "worse", "plain", "unclear"]
@@ -123,6 +125,9 @@ class ReportJson(TypedDict):
     question: str
     verdict: Annotated[str, "the answer in a sentence"]
     answer: Annotated[Mapping[str, object] | None, "what `find --json` printed; null: no search has ended"]
+    rankings: Annotated[
+        list[RankingJson], "the ranks of the variants by metric and workload; empty: the answer is no ranking"
+    ]
     files: list[WrittenFileJson]
 
 
@@ -130,7 +135,7 @@ class ReportJson(TypedDict):
 class Page:
     """A whole report. `question` is the study's title, `lead` the chart that answers it, if there is one.
 
-    `answer` is the search's own answer in JSON, if there is one.
+    `answer` is the search's own answer in JSON, if there is one. `rankings` are the answer of a matrix.
     """
 
     question: str
@@ -139,6 +144,7 @@ class Page:
     sections: tuple[Section, ...]
     written_by: str
     answer: Mapping[str, Json] | None = None
+    rankings: tuple[Ranking, ...] = ()
 
     @property
     def every_section(self) -> tuple[Section, ...]:
@@ -155,6 +161,9 @@ class Page:
         """Every chart, in the order of the page."""
         return tuple(section.chart for section in self.every_section if section.chart is not None)
 
+
+OPEN = ("answer", "ranking")
+"""Sections that Markdown shows unfolded."""
 
 MOST_ROWS = 25
 LONGEST = 400
@@ -202,7 +211,7 @@ def _section(section: Section, images: str) -> Iterator[str]:
     if not (section.tables or section.paragraphs or chart):
         return
     yield ""
-    yield f"<details{' open' if section.name == 'answer' else ''}><summary>{_tag_safe(section.title)}</summary>"
+    yield f"<details{' open' if section.name in OPEN else ''}><summary>{_tag_safe(section.title)}</summary>"
     if chart is not None:
         yield ""
         yield f"![{inert(chart.title)}]({images}/{chart.name}.svg)"
@@ -212,6 +221,9 @@ def _section(section: Section, images: str) -> Iterator[str]:
         yield ""
         yield inert(text)
     for table in section.tables:
+        if table.title:
+            yield ""
+            yield f"{inert(table.title)}:"
         yield ""
         yield from _table(table)
     for file in section.files if images else ():

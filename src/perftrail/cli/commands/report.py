@@ -88,6 +88,7 @@ def command(
             "question": page.question,
             "verdict": page.verdict.sentence,
             "answer": page.answer,
+            "rankings": [each.as_json() for each in page.rankings],
             "files": [{"file": str(file), "bytes": file.stat().st_size} for file in written],
         }
         print_json("report", data)

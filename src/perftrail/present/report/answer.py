@@ -36,6 +36,7 @@ from perftrail.present.answer_sentence import (
 from perftrail.present.html_page import Fact, Section, Table, Verdict
 from perftrail.present.report.comparisons import compared_verdict
 from perftrail.present.report.history import culprits, records
+from perftrail.present.report.ranking import ranking_verdict
 from perftrail.present.report.words import certainty_words, row_metric
 from perftrail.present.shared_sentences import (
     capitalised,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from perftrail.present.html_page import Tone
     from perftrail.present.report.comparisons import SubjectComparison
     from perftrail.present.report.data import ReportData
+    from perftrail.present.report.ranking import RankedQuantity
     from perftrail.results.changes import HistoryChange
     from perftrail.results.claims import Judgement
 
@@ -202,18 +204,20 @@ MOST_NAMED = 4
 LONGEST_ANSWER = 600
 
 
-def verdict(data: ReportData, compared: Sequence[SubjectComparison]) -> Verdict:
-    """Return the answer of a report."""
+def verdict(
+    data: ReportData, compared: Sequence[SubjectComparison], ranked: Sequence[RankedQuantity] = ()
+) -> Verdict:
+    """Return the answer of a report; `ranked` are the ranks of a matrix's variants."""
     if data.answers:
         return _search_verdict(data)
     if data.comparisons:
         return compared_verdict(data.comparisons[0])
-    if data.largest_change is not None and len(data.variants) == 1:
+    if ranked:
+        return ranking_verdict(data, ranked, notes=_other_notes(data))
+    if data.largest_change is not None and (len(data.variants) == 1 or not compared):
         return _change_verdict(data, data.largest_change)
     if compared:
         return difference_verdict(data, compared, notes=_other_notes(data))
-    if data.largest_change is not None:
-        return _change_verdict(data, data.largest_change)
     return _value_verdict(data)
 
 

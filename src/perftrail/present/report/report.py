@@ -25,6 +25,7 @@ from perftrail.present.report.comparisons import compare_subjects, compared_sect
 from perftrail.present.report.curves import all_benchmarks_section, curve_sections, samples_section
 from perftrail.present.report.data import read_report_data
 from perftrail.present.report.history import history_sections
+from perftrail.present.report.ranking import ranked_quantities, ranking_section
 from perftrail.present.shared_sentences import sentence, shell_words
 from perftrail.present.why import explanation_lines
 from perftrail.results.measured import gc_disabled
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from perftrail.present.html_page import Verdict
     from perftrail.present.report.comparisons import SubjectComparison
     from perftrail.present.report.data import ReportData
+    from perftrail.present.report.ranking import RankedQuantity
 
 
 MOST_LOGS = 12
@@ -334,6 +336,9 @@ def report_of(
     possible = [comparison_section(data, compared), all_benchmarks_section(data), samples_section(data)]
     others = [section for section in possible if section is not None]
     results = _by_question(data, histories, curves, others)
+    ranked = ranked_quantities(data)
+    if ranked:
+        results.insert(0, ranking_section(ranked))
     # The first section has the chart of the answer, which is a search's if one has ended.
     start = 1 if data.answers else 0
     results[start:start] = compared_sections(data.comparisons)
@@ -342,7 +347,7 @@ def report_of(
     lead = results[0] if results else None
     return Page(
         question=escaped(data.view.study.title or "Performance results", longest=200),
-        verdict=_answer(data, compared, claims),
+        verdict=_answer(data, compared, ranked, claims),
         lead=lead,
         sections=(
             *why_sections(data),
@@ -354,12 +359,18 @@ def report_of(
         ),
         written_by=f"Written by perftrail {__version__}",
         answer=data.search.answer if data.search is not None else None,
+        rankings=tuple(each for quantity in ranked for each in quantity.rankings),
     )
 
 
-def _answer(data: ReportData, compared: Sequence[SubjectComparison], claims: Section | None) -> Verdict:
+def _answer(
+    data: ReportData,
+    compared: Sequence[SubjectComparison],
+    ranked: Sequence[RankedQuantity],
+    claims: Section | None,
+) -> Verdict:
     """Return the answer, with the result of the study's claims if there are any."""
-    result = verdict(data, compared)
+    result = verdict(data, compared, ranked)
     notes = sample_notes(data.view, data.measured_here)
     result = replace(
         result, facts=(*result.facts, *(Fact(label="Samples", text=sentence(note)) for note in notes))
