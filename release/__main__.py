@@ -141,9 +141,8 @@ def try_installed(wheel: Path, directory: Path) -> None:
     subprocess.run([*pip, "--require-hashes", "--only-binary", ":all:", "--requirement", lock], check=True)
     subprocess.run([*pip, "--no-deps", str(wheel)], check=True)
     program = str(environment / "bin/perftrail")
-    for arguments in (["--version"], ["measure", "--runs", "5", "--", "true"]):
-        subprocess.run([program, *arguments], cwd=directory, check=True, stdout=subprocess.DEVNULL)
-    print(f"{wheel.name}: installed, and measured with it", flush=True)
+    subprocess.run([sys.executable, str(ROOT / "release/first_use.py"), program], cwd=directory, check=True)
+    print(f"{wheel.name}: installed, measured and counted with it", flush=True)
 
 
 def write_sums(dist: Path) -> None:

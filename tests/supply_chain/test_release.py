@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import re
+import subprocess
+import sys
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.model.process import Command
 from perftrail.process.launcher import Launcher, launcher_path
-from release.wheel import OBJECTS, PLATFORMS, PROGRAM, Elf, Platform, problems, starts
+from release import first_use
+from release.wheel import GLIBC, OBJECTS, PLATFORMS, PROGRAM, Elf, Platform, problems, starts
 from tests.starting import REPOSITORY
 
 if TYPE_CHECKING:
@@ -105,3 +111,57 @@ def test_a_launcher_is_started_for_its_version() -> None:
     assert starts(launcher_path(), version) == (libc == "musl")
     assert not starts(launcher_path(), "0.0.0")
     assert not starts(Path("/bin/true"), version)
+
+
+@pytest.mark.slow
+def test_the_first_use_of_an_installed_perftrail_counts_with_each_preloaded_object(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first_use.main(str(Path(sys.executable).with_name("perftrail")))
+    printed = capsys.readouterr().out
+    assert re.search(r"^[1-9][0-9]+ allocations, [1-9][0-9]* locks$", printed, re.MULTILINE), printed
+
+
+ZIG = REPOSITORY / ".build/release/bin/python"
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.skipif(not ZIG.exists(), reason="Zig is not installed (make release)")
+def test_objects_that_zig_builds_count_in_a_program_of_this_machine(tmp_path: Path) -> None:
+    """The objects are linked for an old glibc with another compiler: they must work with the programs here."""
+    asked = [str(ZIG), "-c", "import ziglang; print(ziglang.__path__[0])"]
+    zig = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip() + "/zig"
+    archiver = tmp_path / "zig-ar"
+    archiver.write_text(f'#!/bin/sh\nexec "{zig}" ar "$@"\n')
+    archiver.chmod(0o755)
+    defined = {
+        "CMAKE_TOOLCHAIN_FILE": REPOSITORY / "release/zig.cmake",
+        "CMAKE_BUILD_TYPE": "Release",
+        "ZIG": zig,
+        "ZIG_AR": archiver,
+        "TARGET": HERE,
+        "GLIBC": GLIBC,
+        "PERFTRAIL_PRELOADED": "ON",
+    }
+    configure = [
+        "cmake",
+        "-S",
+        str(REPOSITORY),
+        "-B",
+        str(tmp_path),
+        *(f"-D{k}={v}" for k, v in defined.items()),
+    ]
+    environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(REPOSITORY / ".build/zig")}
+    for step in (configure, ["cmake", "--build", str(tmp_path)]):
+        subprocess.run(step, env=environment, check=True, capture_output=True)
+    command = Command(
+        arguments=(sys.executable, "-c", "pass"), environment={"PATH": os.environ["PATH"]}, directory="/"
+    )
+    with Launcher(tmp_path / "perftrail-launcher") as launcher:
+        assert launcher.start().libc == "musl"
+        locks = launcher.run(replace(command, lock_counter="preload")).locks
+        allocations = launcher.run(replace(command, allocation_counter="preload")).allocations
+    assert locks is not None
+    assert allocations is not None
+    assert allocations.allocations > 100
