@@ -8,7 +8,7 @@ LOCKED ?= yes
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/* launcher/*/*)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo check test test-long campaign studies studies-full docs site coverage lock wheel release sbom tools clean FORCE
+.PHONY: help setup demo check test test-long campaign studies studies-full docs site coverage lock wheel release image image-base sbom tools clean FORCE
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -128,7 +128,7 @@ lock: tools ## write the locks of requirements/ from the ranges in pyproject.tom
 	$(COMPILE) --extra dev pyproject.toml requirements/build.in -o requirements/dev.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt
 	$(COMPILE) -c requirements/dev.txt pyproject.toml requirements/build.in -o requirements/action.txt
-	$(COMPILE) -c requirements/dev.txt --extra cluster --extra report pyproject.toml requirements/build.in -o requirements/image.txt
+	$(COMPILE) -c requirements/dev.txt --extra cluster --extra report pyproject.toml -o requirements/image.txt
 	$(COMPILE) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
 	$(COMPILE) -c requirements/dev.txt requirements/build.in requirements/release.in -o requirements/release.txt
 	$(COMPILE) -c requirements/dev.txt --group site -o requirements/site.txt
@@ -147,6 +147,15 @@ release: .build/release/ready sbom ## build and check all that a release publish
 	@test -x .build/release/bin/python || $(PYTHON) -m venv .build/release
 	@.build/release/bin/python $(PIP_INSTALL) --require-hashes --requirement requirements/release.txt
 	@touch $@
+
+IMAGE := deploy/image/Dockerfile
+image: ## build the container image perftrail with the wheel in dist; needs Docker, and make release before
+	docker build --tag perftrail --file $(IMAGE) .
+
+image-base: ## name the newest base of the container image by its digest
+	base=$$(sed -n 's/^FROM \([^@]*\)@.*/\1/p' $(IMAGE)); \
+	digest=$$(docker buildx imagetools inspect "$$base" --format '{{.Manifest.Digest}}') \
+	  && sed -i "s|^FROM .*|FROM $$base@$$digest|" $(IMAGE)
 
 sbom: setup tools ## write dist/sbom.json: what perftrail needs, with hashes and licences, in CycloneDX
 	@mkdir -p dist

@@ -20,7 +20,7 @@ from campaign import Result
 
 REPOSITORY = Path(__file__).parents[1]
 TOOLS = REPOSITORY / ".build/tools/bin"
-WORKFLOWS = ("action.yml",)
+WORKFLOWS = ("action.yml", ".github/workflows/release.yml", ".github/workflows/site.yml")
 DATE = "1760000000"
 """Any time, the same for both builds."""
 
@@ -124,7 +124,7 @@ def licences() -> tuple[int, list[str], str]:
 
 
 def workflow_weaknesses() -> tuple[int, list[str], str]:
-    """Run zizmor, without the network, on the GitHub action."""
+    """Run zizmor, without the network, on the GitHub action and the workflows of this project."""
     if not (TOOLS / "zizmor").exists():
         return 0, [], "zizmor: not installed; make tools installs it"
     done = subprocess.run(

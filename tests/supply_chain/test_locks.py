@@ -28,7 +28,7 @@ RANGES = {
     "dev.txt": [*RUNTIME, *EXTRAS["dev"], *BACKEND, *ranges_in("build.in")],
     "runtime.txt": RUNTIME,
     "action.txt": [*RUNTIME, *BACKEND, *ranges_in("build.in")],
-    "image.txt": [*RUNTIME, *EXTRAS["cluster"], *EXTRAS["report"], *BACKEND, *ranges_in("build.in")],
+    "image.txt": [*RUNTIME, *EXTRAS["cluster"], *EXTRAS["report"]],
     "build.txt": [*BACKEND, *ranges_in("build.in")],
     "release.txt": [*BACKEND, *ranges_in("build.in"), *ranges_in("release.in")],
     "site.txt": PROJECT["dependency-groups"]["site"],
@@ -100,7 +100,7 @@ def test_what_is_tested_is_what_is_installed_elsewhere(name: str) -> None:
 
 def test_everything_that_installs_perftrail_uses_a_lock_and_the_locked_backend() -> None:
     """The Makefile, the action and the image: each pip install has hashes, or installs only perftrail itself."""
-    files = ("Makefile", "ci/install.sh", "deploy/kubernetes/Dockerfile")
+    files = ("Makefile", "ci/install.sh", "deploy/image/Dockerfile")
     for name in files:
         text = re.sub(r"\\\n", " ", (REPOSITORY / name).read_text())
         installs = re.findall(
