@@ -23,7 +23,6 @@ AVOIDED = re.compile(
 """Words with a standard term, or metaphors; a word with ordinary meanings, such as `look` or `room`, is not listed."""
 
 QUOTED = {
-    "CHANGELOG.md": "its older entries list renamed keys",
     "CONTRIBUTING.md": "it lists the avoided words",
     "src/perftrail/store/migrations/0004_plain_keys.py": "it renames keys of stored documents",
 }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HERE = platform.machine()
+VERSION = (REPOSITORY / "pyproject.toml").read_text().split('\nversion = "')[1].split('"')[0]
 pytestmark = pytest.mark.skipif(
     not Elf.read(launcher_path().read_bytes()).static, reason="the launcher here is not static"
 )
@@ -105,12 +106,11 @@ def test_there_are_wheels_for_two_c_libraries_and_two_architectures() -> None:
 
 
 def test_a_launcher_is_started_for_its_version() -> None:
-    version = (REPOSITORY / "pyproject.toml").read_text().split('\nversion = "')[1].split('"')[0]
     with Launcher() as launcher:
         libc = launcher.start().libc
-    assert starts(launcher_path(), version) == (libc == "musl")
+    assert starts(launcher_path(), VERSION) == (libc == "musl")
     assert not starts(launcher_path(), "0.0.0")
-    assert not starts(Path("/bin/true"), version)
+    assert not starts(Path("/bin/true"), VERSION)
 
 
 @pytest.mark.slow
@@ -165,3 +165,32 @@ def test_objects_that_zig_builds_count_in_a_program_of_this_machine(tmp_path: Pa
     assert locks is not None
     assert allocations is not None
     assert allocations.allocations > 100
+
+
+WORKFLOWS = [REPOSITORY / "action.yml", *(REPOSITORY / ".github/workflows").glob("*.yml")]
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
+def test_every_action_is_named_by_a_commit_with_its_version(file: Path) -> None:
+    used = re.findall(r"uses: *(.*)", file.read_text("utf-8"))
+    assert [each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[0-9.]+", each)] == []
+    assert used or file.name == "action.yml"
+
+
+def test_one_action_has_one_commit() -> None:
+    used = {each for file in WORKFLOWS for each in re.findall(r"uses: *(.*)", file.read_text("utf-8"))}
+    assert len(used) == len({each.partition("@")[0] for each in used})
+
+
+def test_the_image_has_a_base_with_a_digest() -> None:
+    bases = re.findall(r"^FROM (.*)$", (REPOSITORY / "deploy/image/Dockerfile").read_text(), re.MULTILINE)
+    assert bases
+    assert all(re.fullmatch(r"[\w:.-]+@sha256:[0-9a-f]{64}", each) for each in bases), bases
+
+
+def test_a_release_has_the_notes_of_its_version() -> None:
+    program = [str(REPOSITORY / "release/notes.sh")]
+    notes = subprocess.run([*program, VERSION], check=True, capture_output=True, text=True).stdout
+    assert len(notes.splitlines()) > 10
+    assert "## [" not in notes.replace("### ", "")
+    assert subprocess.run([*program, "0.0.0"], check=False, capture_output=True).returncode == 1

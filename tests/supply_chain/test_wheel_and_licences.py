@@ -118,7 +118,7 @@ def test_the_bill_of_materials_has_licences_and_the_linked_libraries() -> None:
 @pytest.mark.skipif(
     not (supply_chain.TOOLS / "zizmor").exists(), reason="zizmor is not installed (make tools)"
 )
-def test_zizmor_finds_nothing_in_the_action() -> None:
+def test_zizmor_finds_nothing_in_the_action_and_the_workflows() -> None:
     assert supply_chain.workflow_weaknesses()[1] == []
 
 
