@@ -121,3 +121,12 @@ def test_the_action_passes_no_credentials_to_the_installation() -> None:
         if each["name"] == "Install perftrail"
     ]
     assert set(step["env"]) == {"PERFTRAIL_PYTHON"}
+
+
+def test_the_recipe_for_conda_needs_what_the_wheel_needs() -> None:
+    recipe = yaml.safe_load((REPOSITORY / "deploy/conda/recipe.yaml").read_text())
+    assert recipe["context"]["version"] == PROJECT["project"]["version"]
+    needed = {str(Requirement(each.replace(" ", ""))) for each in recipe["requirements"]["run"]}
+    python = f"python{PROJECT['project']['requires-python']}"
+    assert needed == {str(Requirement(each)) for each in RUNTIME} | {python, "git"}
+    assert set(BACKEND) <= {each.replace(" ", "") for each in recipe["requirements"]["host"]}
