@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from tests.axe import violations
 from tests.browsing import open_page
 from tests.e2e.histories import HOSTILE
 from tests.e2e.printing import perftrail
@@ -210,6 +211,7 @@ def test_the_site_works_from_disk_and_from_a_file_server(
                 assert "5 samples" in page.locator(".panel .readout").inner_text()
                 assert page.evaluate("document.documentElement.scrollWidth") <= width
                 assert page.evaluate("window.pwned") is None
+                assert violations(page) == []
                 assert page.locator("main script, main iframe, main object").count() == 0
                 page.reload()  # the address names the open metric
                 page.wait_for_selector(".panel svg")

@@ -14,6 +14,7 @@ from perftrail.charts.history import Events, Mark, history
 from perftrail.local_engine import LocalEngine
 from perftrail.present import html_page
 from perftrail.present.html_page import Drawings, Section, Verdict, write_page
+from tests.axe import violations
 from tests.browsing import Scheme, open_page
 from tests.charts.examples import LABELS, PALETTE, along
 from tests.e2e.histories import HOSTILE, make_history, write_study
@@ -147,7 +148,8 @@ def open_report(browser: Browser, report: Path, *, width: int, scheme: Scheme) -
         yield page
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("fixture_name", ["searched", "compared"])
 def test_a_browser_draws_every_chart_and_runs_nothing_else(
     request: pytest.FixtureRequest, browser: Browser, fixture_name: str, width: int, scheme: Scheme
@@ -168,6 +170,7 @@ def test_a_browser_draws_every_chart_and_runs_nothing_else(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate("window.pwned") is None
         assert page.locator("main script, main iframe, main object").count() == 0
+        assert violations(page) == []
     assert backgrounds == {"rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 29)"}
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.web.serving import serving
+from tests.axe import violations
 from tests.browsing import TIMEOUT_MS, Scheme, open_page
 from tests.web.studies import Hostile
 
@@ -93,7 +94,8 @@ def pages(hostile: Hostile) -> dict[str, bool]:
     }
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
 def test_every_page_is_drawn_and_runs_nothing_else(
     hostile: Hostile, address: str, browser: Browser, width: int, scheme: Scheme
 ) -> None:
@@ -107,6 +109,7 @@ def test_every_page_is_drawn_and_runs_nothing_else(
                 chart.wait_for_selector("svg.marks path")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
             assert page.evaluate("window.pwned") is None
+            assert violations(page) == [], path
             back = page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert back == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 29)")
 

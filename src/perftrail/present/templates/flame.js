@@ -22,7 +22,7 @@
     <p><i style="background: rgb(217,95,2)"></i> more after <i style="background: rgb(33,102,172)"></i> less
       <i style="background: rgb(230,230,230)"></i> the same; upper line: cost before, lower line: after</p>
     <p id="details" aria-live="polite"></p></header>
-    <div id="frames"><canvas tabindex="0" role="application" aria-describedby="details"></canvas></div>`;
+    <main id="frames"><canvas tabindex="0" role="application" aria-describedby="details"></canvas></main>`;
   page.querySelector("title").textContent = page.querySelector("h1").textContent = title;
   still.replaceWith(page);
   const frames = page.querySelector("#frames"), canvas = page.querySelector("canvas"), pen = canvas.getContext("2d", { alpha: false });

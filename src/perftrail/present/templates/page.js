@@ -87,6 +87,12 @@
     };
     const shown = await vegaEmbed(container, spec, options);
     if (detail) followZoom(shown.view, detail);
+    // One image with its caption for a screen reader: the tables have the values.
+    const image = container.querySelector("svg.marks");
+    image.setAttribute("role", "img");
+    image.setAttribute("aria-label", container.dataset.label);
+    image.querySelector("g").setAttribute("aria-hidden", "true");
+    container.querySelectorAll("summary").forEach((menu) => menu.setAttribute("aria-label", "Save the chart"));
     const figure = container.closest("figure");
     figure.classList.add("drawn");
     if (!figure.querySelector(".still")) container.classList.add("only");

@@ -45,6 +45,8 @@
       mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false,
       tooltip: { disableDefaultStyle: true },
     });
+    // The container is one image with its caption for a screen reader: the tables have the values.
+    container.querySelector("svg.marks").setAttribute("aria-hidden", "true");
     container.classList.remove("waiting");
     drawn.set(container, { answer, shown });
     if (container.dataset.page) followZoom(container, shown.view, answer);
