@@ -77,7 +77,7 @@ def perftrail_lines(page: Path) -> list[tuple[str, list[str]]]:
     return found
 
 
-CALL = re.compile(r"""(?:^|[\s"'/(|])perftrail"?\s+(?=[a-z-])""")
+CALL = re.compile(r"""(?:^|[\s"'/(|])perftrail"?\s+(?!perftrail)(?=[a-z-])""")
 
 
 def _calls(line: str) -> list[list[str]]:
