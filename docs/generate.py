@@ -29,7 +29,13 @@ ROOT = Path(__file__).parents[1]
 MAN = ROOT / "man" / "man1"
 REFERENCE = ROOT / "docs" / "reference"
 
-WITH_RESULTS = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("evidence.md", "index.md"))]
+WITH_RESULTS = [
+    ROOT / "README.md",
+    *(
+        ROOT / "docs" / name
+        for name in ("evidence.md", "index.md", "explanation/verdicts.md", "explanation/limits.md")
+    ),
+]
 """Pages with numbers of the results."""
 
 BEGIN, END = "<!-- packages: written by `make docs` -->", "<!-- end of packages -->"
