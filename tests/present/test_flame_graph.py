@@ -112,6 +112,18 @@ def test_frames_are_zoomed_and_searched_by_mouse(browser: Browser, tmp_path: Pat
 
 
 @pytest.mark.slow
+def test_frames_have_dark_colours(browser: Browser, tmp_path: Path) -> None:
+    url = saved(tmp_path, small_tree(), "html")
+    with open_page(browser, url, scheme="dark", offline=True) as page:
+        page.goto(url)
+        frames = pointed(page)
+        assert frames["parse"]["colour"] == "64,70,80"
+        assert frames["new_hash<&>"]["colour"] == "217,95,2"
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 29)"
+        assert violations(page) == []
+
+
+@pytest.mark.slow
 def test_frames_are_reached_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     url = saved(tmp_path, small_tree(), "svg")
     with open_page(browser, url, offline=True) as page:

@@ -135,7 +135,7 @@ def test_the_page_loads_nothing_and_runs_only_its_own_scripts() -> None:
     assert all(address.startswith(("data:image/svg+xml;base64,", "#")) for address in addresses)
     policy = next(value for tag, attributes in Tags(text).tags if (value := attributes.get("content")))
     assert "default-src 'none'" in policy
-    assert policy.count("'sha256-") == 2
+    assert policy.count("'sha256-") == 3
     assert "unsafe-inline" not in policy.split("style-src")[0]
 
 

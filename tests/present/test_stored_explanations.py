@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -14,6 +15,8 @@ from perftrail.model.store_records import ExplanationRecord, SearchRecord
 from perftrail.model.subject import Revision
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.flame_graph import stored_flame_graph
+from perftrail.present.report.data import ReportData
+from perftrail.present.report.report import NO_CALL_PATHS, why_sections
 from perftrail.present.why import explanation_lines
 from perftrail.stats.call_tree import CallTree, call_tree
 from perftrail.stats.profile_comparison import compare_profiles
@@ -103,6 +106,15 @@ def test_the_call_paths_of_a_stored_explanation_are_its_flame_graph() -> None:
     assert graph.title == f"Flame graph of the difference: {revision_name(revision)}"
     assert f"work size=2: {revision_name(revision)} against a" in graph.content()
     assert stored_flame_graph(explanation_record("b", "a", [point(950.0, size=1)]), {}) is None
+
+
+def test_the_report_states_that_an_old_explanation_has_no_call_paths() -> None:
+    old = explanation_record("b", "a", [point(950.0, size=1)])
+    for stored, states in ((explained(), False), (old, True)):
+        data = cast(ReportData, SimpleNamespace(explanations=(stored,), by_id={"b": Revision(id="b")}))
+        [section] = why_sections(data)
+        assert (NO_CALL_PATHS in section.paragraphs) == states
+        assert bool(section.files) != states
 
 
 def test_the_file_of_a_flame_graph_is_in_the_directory_of_its_page_whatever_the_key_in_a_foreign_store_is() -> (

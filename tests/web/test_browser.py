@@ -135,6 +135,21 @@ def test_a_history_can_be_zoomed_and_its_address_is_permanent(address: str, brow
         assert page.inner_text("#part .hint") == shown, "the address leads to the same part"
 
 
+def test_a_table_is_sorted_and_searched(address: str, browser: Browser) -> None:
+    with open_page(browser, address, *LOCAL) as page:
+        read(page, f"{address}/s/alpha/history")
+        rows = page.locator("[aria-label=Revisions] tbody tr:visible")
+        before = rows.count()
+        heading = page.locator("[aria-label=Revisions] th").nth(2)
+        heading.get_by_role("button").click()
+        assert heading.get_attribute("aria-sort") == "ascending"
+        words = [text.split()[:2] for text in rows.locator("td:nth-child(3)").all_inner_texts()]
+        medians = [float(value) * {"s": 1.0, "ms": 1e-3}[unit] for value, unit in words]
+        assert medians == sorted(medians)
+        page.get_by_role("searchbox").first.fill("number 38:")
+        assert rows.count() == 1 < before
+
+
 def test_the_value_under_the_pointer_is_shown(address: str, browser: Browser) -> None:
     with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/history")

@@ -244,7 +244,7 @@ def test_json_has_the_addresses_of_logs(client: Client, hostile: Hostile) -> Non
 def test_no_browser_shows_a_page_with_an_older_script(client: Client) -> None:
     drawn = client.page("/s/alpha").text
     addresses = re.findall(r'(?:src|href)="(/static/[^"]+)"', drawn)
-    assert len(addresses) == 6
+    assert len(addresses) == 7
     for address in addresses:
         path, _, stamp = address.partition("?")
         assert stamp

@@ -62,7 +62,9 @@ def flame_graph(tree: CallTree, *, title: str, kind: Kind, roots: tuple[str, ...
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{escape(escaped(title))}</title><style>body {{ margin: 0; background: #fff }}</style></head>"
+        f'<meta name="color-scheme" content="light dark"><title>{escape(escaped(title))}</title>'
+        "<style>body { margin: 0; background: #fff } "
+        "@media (prefers-color-scheme: dark) { body { background: #15181d } }</style></head>"
         f"<body>{body}<script>{script}</script></body></html>\n"
     )
 

@@ -43,7 +43,7 @@ Tone = Literal["better", "worse", "plain", "unclear"]
 class Table:
     """A table: `numbers` are the columns with numbers. Every text may be hostile.
 
-    `whole`: every row is part of the answer and is always visible.
+    `whole`: every row is part of the answer and is always visible. `best` are emphasised numbers, by row and column.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Table:
     numbers: frozenset[int] = frozenset()
     title: str = ""
     whole: bool = False
+    best: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -531,7 +532,8 @@ def to_html(page: Page, stills: Mapping[str, str]) -> str:
     """
     from jinja2 import Environment, StrictUndefined
 
-    scripts = [Markup(bundle()), Markup(template_text("page.js"))]  # noqa: S704 - our own scripts, nothing from a study
+    own = (bundle(), template_text("tables.js"), template_text("page.js"))
+    scripts = [Markup(each) for each in own]  # noqa: S704 - our own scripts, nothing from a study
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

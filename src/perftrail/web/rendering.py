@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, Response
 
 from perftrail._version import __version__
 from perftrail.model.wording import counted, escaped, quantity
-from perftrail.present.html_page import bundle, bundle_name, tied
+from perftrail.present.html_page import bundle, bundle_name, template_text, tied
 from perftrail.present.shared_sentences import effect_words, ratio_words
 from perftrail.web.guard import COOKIE
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "txt": "text/plain"}
 VEGA = "vega.js"
+TABLES = "tables.js"
+"""The script of tables and commands, the same as that of the report's page."""
 
 KEPT = "public, max-age=31536000, immutable"
 """Cache header for files whose address changes with their content."""
@@ -47,7 +49,7 @@ def address(name: str) -> str:
 async def static(request: Request) -> Response:
     """Return a static file."""
     name = request.path_params["name"]
-    if name not in (*_names(), VEGA):
+    if name not in (*_names(), VEGA, TABLES):
         raise HTTPException(404, "no such file")
     packed = await asyncio.to_thread(_packed, name)
     headers = {
@@ -67,7 +69,10 @@ def _names() -> frozenset[str]:
 
 @cache
 def _packed(name: str) -> bytes:
-    plain = bundle().encode() if name == VEGA else (files("perftrail.web") / "static" / name).read_bytes()
+    if name in (VEGA, TABLES):
+        plain = (bundle() if name == VEGA else template_text(TABLES)).encode()
+    else:
+        plain = (files("perftrail.web") / "static" / name).read_bytes()
     return gzip.compress(plain, mtime=0)
 
 

@@ -184,6 +184,11 @@ def _table(quantity: RankedQuantity) -> Table:
         ),
         numbers=frozenset(range(1, len(order) + 2)),
         whole=True,
+        best=frozenset(
+            (row, 2 + order.index(ranking.winner))
+            for row, ranking in enumerate(quantity.rankings)
+            if ranking.winner is not None
+        ),
     )
 
 

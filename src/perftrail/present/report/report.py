@@ -59,6 +59,12 @@ MOST_EXPLAINED = 5
 """Maximum number of revisions in the section "Why"."""
 
 
+NO_CALL_PATHS = (
+    "An explanation of an older version has no flame graph, because its call paths were not stored. "
+    "Store them with: perftrail explain"
+)
+
+
 def why_sections(data: ReportData) -> tuple[Section, ...]:
     """Return the functions that changed the cost of the explained revisions, the latest explanation first."""
     rows = [
@@ -68,13 +74,12 @@ def why_sections(data: ReportData) -> tuple[Section, ...]:
         for line in explanation_lines(record)
     ]
     shown = list(dict.fromkeys(name for name, _ in rows))[:MOST_EXPLAINED]
-    files = tuple(
-        graph
+    graphs = [
+        stored_flame_graph(record, data.by_id)
         for record in data.explanations
-        if (revision := data.by_id.get(record.revision)) is not None
-        and revision_name(revision) in shown
-        and (graph := stored_flame_graph(record, data.by_id)) is not None
-    )
+        if (revision := data.by_id.get(record.revision)) is not None and revision_name(revision) in shown
+    ]
+    files = tuple(graph for graph in graphs if graph is not None)
     if not shown:
         return ()
     table = Table(
@@ -84,7 +89,8 @@ def why_sections(data: ReportData) -> tuple[Section, ...]:
         whole=True,
     )
     text = "The functions that changed the cost between a revision and the one before it, by `perftrail explain`."
-    return (Section(name="why", title="Why", paragraphs=(text,), tables=(table,), files=files),)
+    paragraphs = (text, NO_CALL_PATHS) if len(files) < len(graphs) else (text,)
+    return (Section(name="why", title="Why", paragraphs=paragraphs, tables=(table,), files=files),)
 
 
 def about_sections(data: ReportData) -> tuple[Section, ...]:

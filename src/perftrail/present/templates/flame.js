@@ -3,7 +3,10 @@
 (function () {
   "use strict";
   const data = FLAME_DATA;
-  const SMALLEST = 1.5, LINES = 12, LETTER = 6.6, WHITE = [255, 255, 255], GREY = [230, 230, 230], ORANGE = [217, 95, 2], BLUE = [33, 102, 172];
+  const SMALLEST = 1.5, LINES = 12, LETTER = 6.6, ORANGE = [217, 95, 2], BLUE = [33, 102, 172];
+  const night = window.matchMedia("(prefers-color-scheme: dark)");
+  const DAY = { back: [255, 255, 255], same: [230, 230, 230], found: [106, 0, 168], pale: "#666", current: "#000", before: "#2166ac", after: "#7f3b08" };
+  const NIGHT = { back: [21, 24, 29], same: [64, 70, 80], found: [150, 80, 220], pale: "#a2a9b5", current: "#fff", before: "#6db8ea", after: "#ff9a57" };
   const row = window.matchMedia("(pointer: coarse)").matches ? 26 : 19, count = data.parents.length;
 
   const still = document.getElementById("flame"), title = still.querySelector("title").textContent;
@@ -11,16 +14,18 @@
   page.id = "flame";
   page.innerHTML = `<meta name="viewport" content="width=device-width, initial-scale=1"/><title></title>
     <style>
-      #flame { background: #fff; color: #111; font: 14px sans-serif } #flame header { padding: 6px 8px }
+      #flame { --back: #fff; --text: #111; background: var(--back); color: var(--text); font: 14px sans-serif; color-scheme: light dark }
+      @media (prefers-color-scheme: dark) { #flame { --back: #15181d; --text: #e4e7ec } } #flame header { padding: 6px 8px }
       #flame h1 { font-size: 15px; margin: 0 0 6px } #flame p { margin: 6px 0 0 } #flame input { font-size: 16px; width: 11em }
       #flame #details { font: 12px monospace; min-height: 3em; overflow-wrap: anywhere }
       #flame i { display: inline-block; width: 1em; height: 1em; vertical-align: -2px }
+      #flame i.same { background: rgb(230,230,230) } @media (prefers-color-scheme: dark) { #flame i.same { background: rgb(64,70,80) } }
       #flame canvas { display: block; position: sticky; top: 0; cursor: pointer }
     </style>
     <header><h1></h1><button id="reset">whole program</button> <input id="search" type="search"
       placeholder="search ( / )" aria-label="search functions"/> <span id="found" role="status"></span>
     <p><i style="background: rgb(217,95,2)"></i> more after <i style="background: rgb(33,102,172)"></i> less
-      <i style="background: rgb(230,230,230)"></i> the same; upper line: cost before, lower line: after</p>
+      <i class="same"></i> the same; upper line: cost before, lower line: after</p>
     <p id="details" aria-live="polite"></p></header>
     <main id="frames"><canvas tabindex="0" role="application" aria-describedby="details"></canvas></main>`;
   page.querySelector("title").textContent = page.querySelector("h1").textContent = title;
@@ -49,10 +54,16 @@
   // A shade is its pixel, its pixel where it is pale, and the colour of its text.
   const pixel = ([red, green, blue]) => (255 << 24 | blue << 16 | green << 8 | red) >>> 0;
   const mixed = (one, other, part) => one.map((value, at) => Math.round(value + (other[at] - value) * part));
-  const shaded = (colour, ink) => [pixel(colour), pixel(mixed(WHITE, colour, 0.45)), ink];
-  const shades = [shaded(GREY, "#111")], FOUND = pixel([106, 0, 168]);
-  for (const end of [ORANGE, BLUE]) {
-    for (let part = 0.25; part <= 1; part += 0.09375) shades.push(shaded(mixed(GREY, end, part), end === BLUE && part > 0.6 ? "#fff" : "#111"));
+  const css = (colour) => "rgb(" + colour.join(",") + ")";
+  const ink = ([red, green, blue]) => (0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#111" : "#fff");
+  let look = DAY, shades = [];
+  function dress() {
+    look = night.matches ? NIGHT : DAY;
+    const shaded = (colour) => [pixel(colour), pixel(mixed(look.back, colour, 0.45)), ink(colour)];
+    shades = [shaded(look.same)];
+    for (const end of [ORANGE, BLUE]) {
+      for (let part = 0.25; part <= 1; part += 0.09375) shades.push(shaded(mixed(look.same, end, part)));
+    }
   }
   const shade = Uint8Array.from(data.before, (before, node) => {
     const larger = Math.max(before, data.after[node]), change = data.after[node] - before;
@@ -98,15 +109,15 @@
     shown.forEach((each, level) => each.forEach(({ node, x, size }) => {
       const begin = Math.round(x * ratio), end = Math.round((x + size) * ratio), gap = end - begin > 3 * ratio ? 1 : 0;
       const hit = matches && matches[data.functions[node]], pale = node !== current && (depth[node] < depth[focus] || (matches && !hit));
-      const colour = hit && size < LINES ? FOUND : shades[shade[node]][pale ? 1 : 0];
+      const colour = hit && size < LINES ? pixel(look.found) : shades[shade[node]][pale ? 1 : 0];
       pixels.fill(colour, level * canvas.width + begin, level * canvas.width + end - gap);
-      if (size >= LINES || node === current) wide.push({ node, hit, ink: pale ? "#666" : shades[shade[node]][2], x: begin, y: top(level), size: end - begin - gap });
+      if (size >= LINES || node === current) wide.push({ node, hit, ink: pale ? look.pale : shades[shade[node]][2], x: begin, y: top(level), size: end - begin - gap });
     }));
     function top(level) { return Math.round(((start + level) * row - hidden) * ratio); }
     strips.width = picture.width;
     strips.height = picture.height;
     strips.getContext("2d").putImageData(picture, 0, 0);
-    pen.fillStyle = "#fff";
+    pen.fillStyle = css(look.back);
     pen.fillRect(0, 0, canvas.width, canvas.height);
     pen.imageSmoothingEnabled = false;
     shown.forEach((_, level) => pen.drawImage(strips, 0, level, picture.width, 1, 0, top(level), picture.width, high));
@@ -117,14 +128,14 @@
   function write({ node, hit, ink, x, y, size }, high, ratio) {
     const line = Math.round(2 * ratio), scale = size / (data.widths[node] || 1);
     const letters = Math.floor((size / ratio - 6) / LETTER), name = data.names[data.functions[node]][0];
-    pen.fillStyle = "#2166ac";
+    pen.fillStyle = look.before;
     pen.fillRect(x, y + high - 2 * line, data.before[node] * scale, line);
-    pen.fillStyle = "#7f3b08";
+    pen.fillStyle = look.after;
     pen.fillRect(x, y + high - line, data.after[node] * scale, line);
     pen.fillStyle = ink;
     if (letters > 2) pen.fillText(name.length > letters ? name.slice(0, letters - 1) + "…" : name, x + 3 * ratio, y + high - 7 * ratio);
     if (node !== current && !hit) return;
-    pen.strokeStyle = node === current ? "#000" : "#6a00a8";
+    pen.strokeStyle = node === current ? look.current : css(look.found);
     pen.lineWidth = 2 * ratio;
     pen.strokeRect(x + ratio, y + ratio, Math.max(1, size - 2 * ratio), high - 2 * ratio);
   }
@@ -194,5 +205,7 @@
   });
   window.addEventListener("resize", () => { layout(); paint(); });
   window.addEventListener("scroll", () => { if (window.scrollY !== painted) paint(); });
+  night.addEventListener("change", () => { dress(); paint(); });
+  dress();
   zoom(0);
 })();

@@ -114,9 +114,9 @@
   dark.addEventListener("change", () => seen.forEach((container) => draw(container)));
 
   const unfold = (part) => {
-    const body = part.querySelector("tbody"), button = part.querySelector("button"), rest = part.querySelector(".rest");
+    const body = part.querySelector("tbody"), button = part.querySelector(".rest button"), rest = part.querySelector(".rest");
     const tools = part.querySelector(".tools"), input = tools.querySelector("input");
-    const kinds = [...part.querySelectorAll("th")].map((head) => head.className);
+    const kinds = [...part.querySelectorAll("thead th")].map((head) => head.className);
     const first = body.rows.length, rows = Number(part.dataset.rows);
     const texts = () => part.dataset.columns.split(" ").map(column);
     let found = [...Array(rows).keys()], shown = first;
@@ -134,15 +134,19 @@
       rest.firstChild.textContent = left ? `${left} more row${left === 1 ? "" : "s"} ` : `${found.length} row${found.length === 1 ? "" : "s"} `;
       button.hidden = left === 0;
     };
-    button.hidden = tools.hidden = false;
-    button.addEventListener("click", () => { const from = shown; shown += AT_ONCE; fill(from); });
-    input.addEventListener("input", () => {
-      const wanted = input.value.toLowerCase(), cells = texts();
+    let before = null, wanted = "";
+    const choose = () => {
+      const cells = texts(), text = (at) => (number) => cells[number][at];
       found = [...Array(rows).keys()].filter((at) => cells.some((column) => column[at].toLowerCase().includes(wanted)));
+      if (before) found.sort((one, other) => before(text(one), text(other)));
       shown = first;
       body.replaceChildren();
       fill(0);
-    });
+    };
+    button.hidden = tools.hidden = false;
+    readingAids.sortable(part.querySelector("table"), (order) => { before = order; choose(); });
+    button.addEventListener("click", () => { const from = shown; shown += AT_ONCE; fill(from); });
+    input.addEventListener("input", () => { wanted = input.value.toLowerCase(); choose(); });
   };
   loaded.then(() => document.querySelectorAll("[data-columns]").forEach(unfold));
 })();
