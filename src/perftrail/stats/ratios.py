@@ -18,6 +18,7 @@ import itertools
 import math
 import statistics
 from dataclasses import dataclass, replace
+from functools import cache
 from statistics import NormalDist, geometric_mean
 from typing import TYPE_CHECKING, Literal
 
@@ -237,6 +238,7 @@ def _thinned(sample: Sequence[float]) -> Floats:
     return np.asarray(sample)[:: math.ceil(len(sample) / MOST)]
 
 
+@cache
 def _excluded_ratios(first: int, second: int, level: float) -> int:
     """Return the number of sorted ratios outside the interval at each end; 0 for too small samples.
 
