@@ -29,15 +29,6 @@ ROOT = Path(__file__).parents[1]
 MAN = ROOT / "man" / "man1"
 REFERENCE = ROOT / "docs" / "reference"
 
-WITH_RESULTS = [
-    ROOT / "README.md",
-    *(
-        ROOT / "docs" / name
-        for name in ("evidence.md", "index.md", "explanation/verdicts.md", "explanation/limits.md")
-    ),
-]
-"""Pages with numbers of the results."""
-
 BEGIN, END = "<!-- packages: written by `make docs` -->", "<!-- end of packages -->"
 
 TABLES = {
@@ -181,6 +172,17 @@ def _layers() -> list[str]:
 
 
 COPIED = re.compile(r"(<!-- (table|value) (.*?)-->)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def pages_with_results() -> list[Path]:
+    """Return the pages with numbers of the results."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages += [
+        page for part in ("explanation", "how-to") for page in sorted((ROOT / "docs" / part).glob("*.md"))
+    ]
+    return [
+        page for page in pages if not page.is_symlink() and COPIED.search(page.read_text(encoding="utf-8"))
+    ]
 
 
 def with_results(text: str) -> str:
@@ -421,5 +423,5 @@ if __name__ == "__main__":
         (MAN / file).write_text(text, encoding="utf-8")
     page = ROOT / "ARCHITECTURE.md"
     page.write_text(architecture(page.read_text(encoding="utf-8")), encoding="utf-8")
-    for page in WITH_RESULTS:
+    for page in pages_with_results():
         page.write_text(with_results(page.read_text(encoding="utf-8")), encoding="utf-8")
