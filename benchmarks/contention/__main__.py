@@ -1,6 +1,6 @@
 """``python -m benchmarks.contention``: the causes that `perftrail show` reports for programs with known limits.
 
-Each run is a separate study, which measures the programs with one thread and with two, and reads the report of each. A
+Each run is a separate study, which measures the programs with the numbers of --threads, and reads the report of each. A
 reported cause is wrong if the program does not have it; several are wrong without the true one. "Cannot tell" is not
 wrong.
 
@@ -52,17 +52,29 @@ def main() -> None:
         metavar="NAME",
         help="a program, clean or faulty; may be repeated",
     )
+    add(
+        "--threads",
+        type=lambda text: tuple(int(each) for each in text.split(",")),
+        default=(1, 2),
+        metavar="N,N",
+        help="numbers of threads, at most the processors [1,2]",
+    )
     add("--into", type=Path, default=Path(".build/contention"), metavar="DIR", help="[.build/contention]")
     add("--write", action="store_true", help=f"write the values into {PAGE.name}")
     options = parser.parse_args()
-    if (os.cpu_count() or 1) < 2:
-        parser.error("needs two processors")
+    if max(options.threads) > (os.cpu_count() or 1):
+        parser.error(f"needs {max(options.threads)} processors")
     try:
         programs = programs_named(options.only)
     except ValueError as error:
         parser.error(str(error))
     plain, counted = (
-        Series(into=options.into.resolve(), invocations=options.invocations, counted=counted)
+        Series(
+            into=options.into.resolve(),
+            invocations=options.invocations,
+            counted=counted,
+            threads=options.threads,
+        )
         for counted in (False, True)
     )
     while _run_once_more(plain, programs, options.runs) | _run_once_more(counted, programs, options.runs):

@@ -34,7 +34,7 @@ outputs = ["faults"]
 
 [benchmark.work]
 command = "{{build}}/faults {{fault}} {{threads}}"
-parameters = {{ fault = {faults}, threads = [1, 2] }}
+parameters = {{ fault = {faults}, threads = {threads} }}
 counters = [{counters}]
 
 [measure]
@@ -45,11 +45,15 @@ invocations = {invocations}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The runs below `into` with this number of `invocations` per point, with or without counted locks and waits."""
+    """The runs below `into` with these numbers of `threads` and of `invocations` of each point.
+
+    With `counted`, locks and waits are counted.
+    """
 
     into: Path
     invocations: int
     counted: bool
+    threads: tuple[int, ...] = (1, 2)
 
     @property
     def home(self) -> Path:
@@ -57,7 +61,8 @@ class Series:
         sources = [SOURCE, *sorted((REPOSITORY / "launcher").rglob("*.[ch]"))]
         code = _digest([STUDY.encode(), *(file.read_bytes() for file in sources)])
         kind = "counted" if self.counted else "plain"
-        return self.into / f"{kind}-{self.invocations}-{code[:12]}"
+        threads = "-".join(str(each) for each in self.threads)
+        return self.into / f"{kind}-{self.invocations}-threads-{threads}-{code[:12]}"
 
     def reports(self) -> Iterator[Mapping[str, str]]:
         """Return the report of each program in each finished run."""
@@ -76,6 +81,7 @@ class Series:
         directory = self.home / f"run-{number:04}"
         study = STUDY.format(
             faults=json.dumps([*programs]),
+            threads=json.dumps([*self.threads]),
             counters='"locks"' if self.counted else "",
             invocations=self.invocations,
         )
