@@ -139,6 +139,19 @@ def test_the_page_loads_nothing_and_runs_only_its_own_scripts() -> None:
     assert "unsafe-inline" not in policy.split("style-src")[0]
 
 
+def test_revisions_link_to_their_pages_on_the_web() -> None:
+    address = "https://example.org/commit/3f9c2ab41d"
+    page = replace(
+        a_page(),
+        verdict=Verdict(sentence=f"3f9c2ab41d {HOSTILE} 0123456789", tone="worse", facts=()),
+        commits={"3f9c2ab41d": address},
+    )
+    text = to_html(page, {})
+    links = [attributes["href"] for tag, attributes in Tags(text).tags if tag == "a"]
+    assert [link for link in links if link and not link.startswith("#")] == [address]
+    assert HOSTILE not in text
+
+
 def test_the_page_is_below_one_and_a_half_megabytes() -> None:
     assert len(to_html(a_page(chart=examples()["curve"]), {}).encode()) < 1_500_000
 

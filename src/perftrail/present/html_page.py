@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -136,7 +136,8 @@ class ReportJson(TypedDict):
 class Page:
     """A whole report. `question` is the study's title, `lead` the chart that answers it, if there is one.
 
-    `answer` is the search's own answer in JSON, if there is one. `rankings` are the answer of a matrix.
+    `answer` is the search's own answer in JSON, if there is one. `rankings` are the answer of a matrix. `commits` are
+    the addresses of revisions on the web, by short id.
     """
 
     question: str
@@ -146,6 +147,7 @@ class Page:
     written_by: str
     answer: Mapping[str, Json] | None = None
     rankings: tuple[Ranking, ...] = ()
+    commits: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def every_section(self) -> tuple[Section, ...]:
@@ -538,6 +540,7 @@ def to_html(page: Page, stills: Mapping[str, str]) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["tied"] = tied
+    environment.filters["linked"] = lambda text: linked(text, page.commits)
     template = environment.from_string(template_text("page.html"))
     columns = Columns()
     return template.render(
@@ -572,6 +575,23 @@ def _inert(data: Json) -> Markup:
 def tied(text: str) -> str:
     """Keep a value and its sign, and a ratio, on one line."""
     return text.replace(" %", "\u00a0%").replace("× ", "×\u00a0")
+
+
+_SHORT_ID = re.compile(r"(?<![0-9a-f])([0-9a-f]{10})(?![0-9a-f])")
+
+
+def linked(text: str, commits: Mapping[str, str]) -> Markup:
+    """Return hostile text as HTML, in which the short ids of commits link to their addresses.
+
+    >>> linked("at 3f9c2ab41d <b>", {"3f9c2ab41d": "https://example.org/3"})
+    Markup('at <a href="https://example.org/3">3f9c2ab41d</a> &lt;b&gt;')
+    """
+    parts = _SHORT_ID.split(text)
+    link = Markup('<a href="{}">{}</a>')
+    return Markup().join(
+        link.format(commits[part], part) if number % 2 and part in commits else part
+        for number, part in enumerate(parts)
+    )
 
 
 def content_policy(scripts: Sequence[str], *, evaluates: bool) -> str:

@@ -43,6 +43,7 @@ from perftrail.present.dashboard.subjects import (
 from perftrail.present.flame_graph import stored_flame_graph
 from perftrail.present.html_page import log_end
 from perftrail.present.report.words import row_metric, row_value
+from perftrail.sources.forge import commit_addresses
 from perftrail.web.guard import client_address
 from perftrail.web.rendering import set_session_cookie
 from perftrail.web.request_arguments import (
@@ -485,6 +486,9 @@ async def revision(request: Request) -> Response:
         build_outcome=_build_outcome,
         log_address=build_log_address,
         regressions=[each for each in snapshot.regressions if found in each.revisions],
+        commit=commit_addresses(snapshot.report_data.view.study.searched_source, (found,)).get(
+            found.short, ""
+        ),
         here="",
     )
 

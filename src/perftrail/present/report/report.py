@@ -29,6 +29,7 @@ from perftrail.present.report.ranking import ranked_quantities, ranking_section
 from perftrail.present.shared_sentences import sentence, shell_words
 from perftrail.present.why import explanation_lines
 from perftrail.results.measured import gc_disabled
+from perftrail.sources.forge import commit_addresses
 from perftrail.studyfile.reading import FILE_NAME
 
 if TYPE_CHECKING:
@@ -366,6 +367,7 @@ def report_of(
         written_by=f"Written by perftrail {__version__}",
         answer=data.search.answer if data.search is not None else None,
         rankings=tuple(each for quantity in ranked for each in quantity.rankings),
+        commits=commit_addresses(data.view.study.searched_source, data.revisions),
     )
 
 
