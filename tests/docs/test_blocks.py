@@ -17,6 +17,7 @@ import pytest
 
 from perftrail import studyfile
 from perftrail.cli.main import cli
+from perftrail.errors import StudyError
 from tests.docs.pages import DOCS, Block, blocks, make_history, perftrail_lines
 from tests.starting import REPOSITORY, start
 
@@ -123,6 +124,29 @@ def test_every_part_of_a_study_has_keys_and_values_that_exist() -> None:
         for part in parts
         for error in validator.iter_errors(tomllib.loads(part.text))
     ]
+    assert wrong == []
+
+
+MISSING = re.compile(r"does not exist|is not a directory|no such file")
+
+
+def test_every_whole_study_is_valid_but_for_files_that_the_page_lacks(tmp_path: Path) -> None:
+    wrong: list[str] = []
+    whole = [
+        block
+        for page in PAGES
+        for block in blocks(page)
+        if block.kind == "toml" and {"source", "benchmark"} <= tomllib.loads(block.text).keys()
+    ]
+    assert len(whole) >= 4
+    for block in whole:
+        (tmp_path / "perftrail.toml").write_text(block.text, "utf-8")
+        try:
+            studyfile.load(str(tmp_path / "perftrail.toml"))
+        except StudyError as error:
+            wrong += [
+                f"{block.place}: {line}" for line in str(error).splitlines() if not MISSING.search(line)
+            ]
     assert wrong == []
 
 
