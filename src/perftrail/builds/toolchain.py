@@ -58,7 +58,10 @@ class Toolchain:
     def fingerprint(self, texts: Iterable[str]) -> list[str]:
         """Return the machine's kind and the versions of the tools that shell lines and variables name."""
         named = {word for text in texts for word in _WORD.findall(text) if _arguments(word)}
-        library = os.confstr("CS_GNU_LIBC_VERSION") or ""
+        try:
+            library = os.confstr("CS_GNU_LIBC_VERSION") or ""
+        except (ValueError, OSError):
+            library = "musl"  # it does not know this name
         return [
             platform.machine(),
             library,
