@@ -152,6 +152,17 @@ def test_revisions_link_to_their_pages_on_the_web() -> None:
     assert HOSTILE not in text
 
 
+def test_markdown_has_no_sparklines() -> None:
+    table = Table(
+        name="t",
+        head=("metric", "history", "newest"),
+        rows=(("a", "M0,1 L2,3", "1 s"),),
+        sparklines=frozenset({1}),
+    )
+    page = replace(a_page(), sections=(Section(name="t", title="t", tables=(table,)),))
+    assert "| metric | newest |\n| :--- | :--- |\n| a | 1 s |" in to_markdown(page)
+
+
 def test_the_page_is_below_one_and_a_half_megabytes() -> None:
     assert len(to_html(a_page(chart=examples()["curve"]), {}).encode()) < 1_500_000
 

@@ -40,11 +40,13 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     grouped = Table(name="grouped", head=("subject", "finding"), rows=(("b", "1"), ("", "2"), ("a", "3")))
     long = Table(
         name="long",
-        head=("name", "change"),
+        head=("name", "change", "history"),
         rows=tuple(
-            (f"row {number}", f"{number} % {'less' if number % 2 else 'more'}") for number in range(ROWS)
+            (f"row {number}", f"{number} % {'less' if number % 2 else 'more'}", f"M0,{number} L160,2")
+            for number in range(ROWS)
         ),
         numbers=frozenset({1}),
+        sparklines=frozenset({2}),
     )
     commands = Listing(title="Commands", text="perftrail run .\nperftrail report .", commands=True)
     page = Page(
@@ -85,6 +87,8 @@ def test_a_long_table_is_sorted_and_searched_over_all_rows(browser: Browser, add
         page.goto(address)
         page.locator("[aria-label=long]").get_by_role("button", name="change").click()
         assert column(page, "long", 2)[:2] == ["39 % less", "37 % less"]
+        paths = page.locator("[aria-label=long] td.spark path")
+        assert [paths.nth(row).get_attribute("d") for row in (0, 1)] == ["M0,39 L160,2", "M0,37 L160,2"]
         page.get_by_role("searchbox").fill("ROW 3")
         assert column(page, "long", 1)[:2] == ["row 39", "row 37"]
         assert len(column(page, "long", 1)) == 11

@@ -44,6 +44,7 @@ class Table:
     """A table: `numbers` are the columns with numbers. Every text may be hostile.
 
     `whole`: every row is part of the answer and is always visible. `best` are emphasised numbers, by row and column.
+    `sparklines` are the columns whose text is the path of a line; Markdown does not have them.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Table:
     title: str = ""
     whole: bool = False
     best: frozenset[tuple[int, int]] = frozenset()
+    sparklines: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,12 +252,12 @@ def fenced(text: str) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    yield f"| {' | '.join(inert(name) for name in table.head)} |"
-    rule = ("---:" if number in table.numbers else ":---" for number in range(len(table.head)))
-    yield f"| {' | '.join(rule)} |"
+    columns = [number for number in range(len(table.head)) if number not in table.sparklines]
+    yield f"| {' | '.join(inert(table.head[number]) for number in columns)} |"
+    yield f"| {' | '.join('---:' if number in table.numbers else ':---' for number in columns)} |"
     most = len(table.rows) if table.whole else MOST_ROWS
     for row in table.rows[:most]:
-        yield f"| {' | '.join(inert(text) for text in row)} |"
+        yield f"| {' | '.join(inert(row[number]) for number in columns)} |"
     if len(table.rows) > most:
         yield ""
         yield f"{counted(len(table.rows) - most, 'more row')}."

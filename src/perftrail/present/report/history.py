@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.charts.curve import Labels
 from perftrail.charts.frame import MOST, HistoryPoint
-from perftrail.charts.history import Events, Gap, Mark, history
+from perftrail.charts.history import Events, Gap, Mark, history, sparkline
 from perftrail.model.wording import change, counted, escaped, quantity
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.html_page import Section, Table
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.present.report.data import HistoryMetric, ReportData
     from perftrail.results.rows import Row
+
+MOST_SPARKLINE_POINTS = 48
+
+SPARKLINE_RANGE = 0.05
+"""Smallest height of a sparkline, as a share of the value: noise does not look like a change."""
 
 
 def events(data: ReportData, history_metric: HistoryMetric) -> Events:
@@ -200,6 +205,7 @@ def _overview(data: ReportData, metrics: Sequence[HistoryMetric]) -> Section:
         rows.append(
             (
                 escaped(f"{history_metric.benchmark}.{history_metric.metric} {history_metric.point}".strip()),
+                _sparkline(measured),
                 row_value(measured[-1]) if measured else "no value",
                 str(len(changes)),
                 ""
@@ -216,12 +222,21 @@ def _overview(data: ReportData, metrics: Sequence[HistoryMetric]) -> Section:
         tables=(
             Table(
                 name="histories",
-                head=("metric", "newest [95 % interval]", "changes", "last change"),
+                head=("metric", "history", "newest [95 % interval]", "changes", "last change"),
                 rows=tuple(rows),
-                numbers=frozenset({1, 2}),
+                numbers=frozenset({2, 3}),
+                sparklines=frozenset({1}),
             ),
         ),
     )
+
+
+def _sparkline(rows: Sequence[Row]) -> str:
+    """Return a line through the medians of evenly spaced revisions, the newest included, of the newest variant."""
+    newest_first = [row.values for row in reversed(rows) if row.subject.variant == rows[-1].subject.variant]
+    step = -(-len(newest_first) // MOST_SPARKLINE_POINTS) or 1
+    medians = [statistics.median(values) for values in newest_first[::step]]
+    return sparkline(medians[::-1], least_range=SPARKLINE_RANGE)
 
 
 def _chart(

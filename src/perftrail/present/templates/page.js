@@ -113,6 +113,15 @@
   containers.forEach((container) => watcher.observe(container.closest("figure")));
   dark.addEventListener("change", () => seen.forEach((container) => draw(container)));
 
+  const sparkline = (path) => {
+    const [drawing, line] = ["svg", "path"].map((name) => document.createElementNS("http://www.w3.org/2000/svg", name));
+    drawing.setAttribute("viewBox", "0 0 160 32");
+    drawing.setAttribute("aria-hidden", "true");
+    line.setAttribute("d", path);
+    drawing.append(line);
+    return drawing;
+  };
+
   const unfold = (part) => {
     const body = part.querySelector("tbody"), button = part.querySelector(".rest button"), rest = part.querySelector(".rest");
     const tools = part.querySelector(".tools"), input = tools.querySelector("input");
@@ -126,8 +135,9 @@
         const row = body.insertRow();
         cells.forEach((column, number) => {
           const cell = row.insertCell();
-          cell.textContent = column[at];
           cell.className = kinds[number];
+          if (kinds[number] === "spark") cell.append(sparkline(column[at]));
+          else cell.textContent = column[at];
         });
       }
       const left = Math.max(0, found.length - shown);

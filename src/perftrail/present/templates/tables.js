@@ -26,7 +26,7 @@ const readingAids = (() => {
   const sortable = (table, reorder) => {
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => {
-      if (!head.textContent.trim()) return;
+      if (!head.textContent.trim() || head.classList.contains("spark")) return;
       const button = document.createElement("button");
       button.type = "button";
       button.className = "sort";
