@@ -68,7 +68,7 @@ def build_wheel(directory: Path) -> str:
     """Copy the tracked files to a directory, build the wheel there, and return its digest."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=REPOSITORY, check=True, capture_output=True).stdout
     for file in listed.decode().split("\0"):
-        if file.startswith(("src/", "launcher/", "man/")) or "/" not in file:
+        if file.startswith(("src/", "launcher/", "man/", "release/")) or "/" not in file:
             if not (REPOSITORY / file).is_file():
                 continue
             (directory / "source" / file).parent.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,8 @@ import pytest
 from perftrail.model.process import Command
 from perftrail.process.launcher import Launcher, launcher_path
 from release import first_use
+from release.readme import REPOSITORY as FORGE
+from release.readme import with_addresses
 from release.wheel import GLIBC, OBJECTS, PLATFORMS, PROGRAM, Elf, Platform, problems, starts
 from tests.starting import REPOSITORY
 
@@ -194,3 +196,11 @@ def test_a_release_has_the_notes_of_its_version() -> None:
     assert len(notes.splitlines()) > 10
     assert "## [" not in notes.replace("### ", "")
     assert subprocess.run([*program, "0.0.0"], check=False, capture_output=True).returncode == 1
+
+
+def test_links_to_files_of_the_repository_become_addresses() -> None:
+    changed = with_addresses("[![a](a.svg)](docs/a.md#b) [c](https://example.org) [d [e]](e) [here](#b)")
+    assert changed == (
+        f"[![a]({FORGE}/raw/main/a.svg)]({FORGE}/blob/main/docs/a.md#b) [c](https://example.org) "
+        f"[d [e]]({FORGE}/blob/main/e) [here](#b)"
+    )

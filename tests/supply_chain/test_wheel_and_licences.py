@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -62,6 +63,9 @@ def test_a_wheel_states_who_wrote_it_and_where_to_read_and_ask(wheel: Wheel) -> 
     assert metadata["author"] == "perftrail contributors"
     assert metadata["license_expression"] == "Apache-2.0"
     assert metadata["description_content_type"].startswith("text/markdown")
+    assert not re.search(r"\]\((?!https://|#)", metadata["description"]), (
+        "a link leads to a file of the repository"
+    )
     assert set(metadata["project_urls"]) == {"Homepage", "Documentation", "Issues", "Changelog"}
     assert all(address.startswith("https://") for address in metadata["project_urls"].values())
     assert {"benchmark", "performance", "regression"} <= set(metadata["keywords"])
