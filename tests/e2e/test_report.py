@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -218,6 +219,26 @@ def test_labels_above_a_chart_are_complete_and_hidden_outside_the_visible_part(
             page.mouse.wheel(0, -400)
         page.keyboard.up("Shift")
         page.wait_for_function(f"word => ({words})(word).length === 0", arg=CULPRIT)
+
+
+@pytest.mark.parametrize(("width", "labels"), [(1280, 3), (390, 0)])
+def test_a_narrow_chart_has_no_crowded_labels(
+    tmp_path: Path, browser: Browser, width: int, labels: int
+) -> None:
+    points = along(*range(40))
+    marks = tuple(Mark(position=position, word=f"change {position}") for position in (5, 20, 30))
+    chart = history(points, Events(length=40, changes=marks), labels=LABELS, palette=PALETTE)
+    page = html_page.Page(
+        question="Where?",
+        verdict=Verdict(sentence="It changed.", tone="worse", facts=()),
+        lead=Section(name="lead", title="history", chart=chart),
+        sections=(),
+        written_by="perftrail",
+    )
+    (tmp_path / "index.html").write_text(html_page.to_html(page, {}), encoding="utf-8")
+    with open_report(browser, tmp_path, width=width, scheme="light") as opened:
+        opened.wait_for_selector(".lead svg.marks path")
+        assert opened.locator("svg.marks text", has_text=re.compile(r"^change \d+$")).count() == labels
 
 
 def test_labels_above_a_chart_stay_inside_its_edges(long_report: Path, browser: Browser) -> None:

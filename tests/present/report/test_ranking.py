@@ -13,6 +13,7 @@ from perftrail.model.benchmark import Benchmark
 from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.present.html_page import to_markdown
+from perftrail.present.report.ranking import joined
 from perftrail.present.report.report import make_report
 from perftrail.results.selection import Selection
 from perftrail.verbs.run import Run
@@ -88,6 +89,19 @@ def test_noisy_times_rank_nothing(tmp_path: Path) -> None:
     page = report(a_matrix(*TIMES), tmp_path, FakeWatcher.with_conditions(*[NOISY] * 900))
     assert page.verdict.sentence.startswith("The samples rank no variant in time; ")
     assert page.rankings[0].winner is None
+
+
+def test_one_winner_is_named_once() -> None:
+    time, memory = (
+        "array needs the least time in 2 of 4 workloads",
+        "array needs the least memory in all 4 workloads",
+    )
+    assert joined([time, memory]) == f"{time}, and the least memory in all 4 workloads"
+    assert (
+        joined([time, memory.replace("array", "hash")])
+        == f"{time}; hash needs the least memory in all 4 workloads"
+    )
+    assert joined(["one of 9 variants has the highest rate"]) == "One of 9 variants has the highest rate"
 
 
 def test_two_variants_are_compared_and_not_ranked(tmp_path: Path) -> None:

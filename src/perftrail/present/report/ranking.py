@@ -87,15 +87,10 @@ def ranking_verdict(
     data: ReportData, quantities: Sequence[RankedQuantity], *, notes: tuple[str, ...]
 ) -> Verdict:
     """Return which variant is the best one in each quantity, and in how many workloads."""
-    sentences = [_sentence(each) for each in quantities]
-    first = (
-        capitalised(sentences[0])
-        if sentences[0].startswith(("no variant", "one of", "the samples"))
-        else sentences[0]
-    )
+    text = joined([_sentence(each) for each in quantities])
     workloads = dict.fromkeys((each.benchmark, each.fixed) for one in quantities for each in one.rankings)
     return Verdict(
-        sentence="; ".join([first, *sentences[1:]]) + ".",
+        sentence=f"{text}.",
         tone="plain",
         facts=(
             *(
@@ -111,6 +106,16 @@ def ranking_verdict(
         ),
         notes=notes,
     )
+
+
+def joined(sentences: Sequence[str]) -> str:
+    """Return sentences as one; a subject is repeated only if it differs. A name keeps its case."""
+    first, *others = sentences
+    subject = f"{first.partition(' needs ')[0]} needs "
+    text = capitalised(first) if first.startswith(("no variant", "one of", "the samples")) else first
+    for each in others:
+        text += f", and {each.removeprefix(subject)}" if each.startswith(subject) else f"; {each}"
+    return text
 
 
 def _wins(quantity: RankedQuantity) -> Counter[str]:

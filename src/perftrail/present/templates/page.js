@@ -68,6 +68,11 @@
     container.hidden = false;
     if (container.clientWidth < 480) config.legend.columns = 1;
     const spec = { ...read(`[data-spec="${container.dataset.chart}"]`), width: "container", config };
+    // A narrow chart has no space for the labels of several changes; a table and the tooltips have them.
+    if (container.clientWidth < 480) {
+      const crowded = (layer) => layer.mark?.clip === false && (layer.data?.values ?? []).filter((each) => each.rise !== null).length > 2;
+      spec.layer = spec.layer && spec.layer.filter((layer) => !crowded(layer));
+    }
     const detail = container.dataset.detail && JSON.parse(container.dataset.detail);
     if (detail) {
       const series = spec.layer.find((layer) => layer.data && layer.data.name === "points");

@@ -33,6 +33,11 @@
     config.background = "transparent";
     if (container.clientWidth < 480) config.legend.columns = 1;
     const spec = { ...structuredClone(answer.spec), width: "container", config };
+    // A narrow chart has no space for the labels of several changes; a table and the tooltips have them.
+    if (container.clientWidth < 480) {
+      const crowded = (layer) => layer.mark?.clip === false && (layer.data?.values ?? []).filter((each) => each.rise !== null).length > 2;
+      spec.layer = spec.layer && spec.layer.filter((layer) => !crowded(layer));
+    }
     if (container.dataset.page) {
       const series = spec.layer.find((layer) => layer.data && layer.data.name === "points");
       series.params = [{
