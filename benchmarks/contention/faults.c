@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { UNITS = 960, TURNS = 60000, LARGEST = 8, LINE = 8, MEGABYTES = 64, BLOCKS = 400, PAGES = 64, PAGE = 4096 };
+enum { UNITS = 960, TURNS = 60000, LARGEST = 16, LINE = 8, MEGABYTES = 64, BLOCKS = 400, PAGES = 64, PAGE = 4096 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t own[LARGEST * LINE];

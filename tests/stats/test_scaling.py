@@ -219,3 +219,23 @@ def test_the_interval_of_few_pairs_has_a_lower_confidence() -> None:
 def test_thread_counts_below_one_are_refused() -> None:
     with pytest.raises(ValueError, match="0 is not a number of threads"):
         measured({0: [1.0], 1: [1.0]})
+
+
+def test_no_law_is_chosen_where_more_threads_take_longer_than_one() -> None:
+    """A counter in one cache line, as measured on 16 processors: Amdahl's law would have a serial share of 3."""
+    rng = np.random.default_rng(31)
+    seconds = {1: 0.116, 2: 0.287, 4: 0.310, 8: 0.334}
+    times = {count: list(value * np.exp(rng.normal(0.0, 0.1, 6))) for count, value in seconds.items()}
+    found = fits(times)
+    assert found.chosen is None
+    assert found.amdahl is not None
+    assert found.amdahl.contention.low > 1.0
+    assert found.reason == "more threads take longer than one, which no serial share explains"
+
+
+def test_a_serial_share_of_one_is_amdahls_law() -> None:
+    rng = np.random.default_rng(32)
+    found = fits({count: list(0.085 * np.exp(rng.normal(0.0, 0.03, 6))) for count in (1, 2, 4, 8)})
+    assert found.chosen is Law.AMDAHL
+    assert found.amdahl is not None
+    assert found.amdahl.contention.low < 1.0 < found.amdahl.contention.high

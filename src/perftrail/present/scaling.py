@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -178,7 +179,9 @@ def count_words(count: int, axis: str) -> str:
 def _best(scaling: Scaling, axis: str) -> str:
     best = scaling.best
     indistinguishable = (
-        "" if best.low == best.high else f", not distinguishable from {best.low} to {best.high}"
+        ""
+        if best.low == best.high
+        else f"; counts from {best.low} to {best.high} cannot be distinguished from it"
     )
     text = f"The highest measured throughput is at {count_words(best.threads, axis)}{indistinguishable}"
     return f"{text}; the peak may be at a count that was not measured." if best.open else f"{text}."
@@ -199,7 +202,7 @@ def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
     if fits.chosen is Law.AMDAHL:
         assert fits.amdahl is not None
         more = f"; {fits.reason}" if fits.reason else ""
-        yield f"Amdahl's law fits ({within}): serial share {_parameter(fits.amdahl.contention)}{more}."
+        yield f"Amdahl's law fits ({within}): serial share {_share(fits.amdahl.contention)}{more}."
         return
     assert fits.usl is not None
     assert fits.usl.coherency is not None
@@ -217,6 +220,11 @@ def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
         elif peak.value > most:
             where = ", more than the largest measured count"
         yield f"It predicts the highest throughput at {_parameter(peak)} {axis}{where}."
+
+
+def _share(parameter: Parameter) -> str:
+    """Return a share, which is at most 1 although noise can fit a larger number."""
+    return _parameter(replace(parameter, value=min(1.0, parameter.value), high=min(1.0, parameter.high)))
 
 
 def _parameter(parameter: Parameter) -> str:
