@@ -109,13 +109,14 @@ def _measured(data: ReportData) -> Section:
     facts = tuple((escaped(name.replace("_", " ")), escaped(text)) for name, text in machine.facts.items())
     sandbox = "in a sandbox without network" if study.sandbox.always else "without a sandbox"
     least, most = policy.invocations.least, policy.invocations.most
+    required = f"{least}" if least == most else f"{least} to {most}"
     return Section(
         name="measured",
         title="What was measured, where and how",
         paragraphs=(
             f"{len(data.measured)} of {len(data.revisions)} revisions; builds and runs were {sandbox}. "
             f"Variants: {', '.join(study.variants)}. Benchmarks: {', '.join(study.benchmarks)}.",
-            f"The study requires {least} to {most} invocations of each point in {policy.order} order, each in its own "
+            f"The study requires {required} invocations of each point in {policy.order} order, each in its own "
             f"process with a timeout of at most {_timeouts(data)}; warm-ups do not count. A value is the median; "
             "its interval contains the median of the samples' distribution "
             "(order statistics, no assumption on its shape).",
