@@ -490,10 +490,10 @@ def _reason_to_reject(
         )
     if not math.isfinite(contention.high - contention.low):
         return "the points do not bound the serial share"
-    if contention.high - contention.low > 1.0:
-        return "the serial share is too uncertain"
     if contention.low > 1.0:
         return "more threads take longer than one, which no serial share explains"
+    if contention.high - contention.low > 1.0:
+        return "the serial share is too uncertain"
     if coherency is not None and coherency.high < 0.0:
         return "the fitted coherency is negative: more threads would make each other faster"
     return ""
