@@ -73,6 +73,7 @@ COUNTING_SLOWDOWN: Mapping[Counter, float] = {
     "instructions": SLOWDOWN["valgrind"],
     "allocations": 1.0,
     "locks": 1.0,
+    "hardware": 1.0,
 }
 """Typical slowdown of a benchmark by its counter. One invocation of each build is enough, because counts repeat."""
 

@@ -412,6 +412,7 @@ class Invoker:
             output_cap_bytes=OUTPUT_CAP_BYTES,
             timeout_seconds=benchmark.timeout_seconds,
             memory_limit_bytes=benchmark.memory_limit_bytes,
+            counters="hardware" in benchmark.counters,
             lock_counter="preload" if "locks" in benchmark.counters else "off",
             allocation_counter="preload" if benchmark.counted_alone == "allocations" else "off",
         )

@@ -24,6 +24,7 @@ from perftrail.measure.invocation_runner import mean_seconds, most_failed
 from perftrail.model.build import Failure, content_key
 from perftrail.model.expression import ExpressionError, evaluate
 from perftrail.model.measurement import Draw, Measurement, seed_of, weight
+from perftrail.model.metrics import COUNTED
 from perftrail.model.plan import larger
 from perftrail.stats.comparison import FAMILY_ERROR, Comparison, Rule, compare
 
@@ -47,7 +48,12 @@ def logarithm(target: Target, measurements: Mapping[Point, Measurement]) -> floa
     def lookup(reference: Reference) -> float:
         values = measurements[reference.point].values
         if reference.name not in values:
-            raise ExpressionError(0, f"no value of {reference.name} is available")
+            reason = f"no value of {reference.name} is available"
+            if reference.name in COUNTED["hardware"]:
+                reason = (
+                    f"this machine provides no hardware counter of {reference.name}; see perftrail doctor"
+                )
+            raise ExpressionError(0, reason)
         return values[reference.name]
 
     try:

@@ -10,6 +10,14 @@ if TYPE_CHECKING:
     from perftrail.model.process import AllocationCounts, LockCounts, Ran
     from perftrail.process.tree_usage import Usage
 
+_HARDWARE = {
+    "cycles": "cycles_user",
+    "user_instructions": "instructions_user",
+    "cache_misses": "cache_misses_user",
+    "branch_misses": "branch_misses_user",
+}
+"""Names of the metrics of `counters = ["hardware"]`, and the launcher's names of the counters."""
+
 
 def process_metrics(ran: Ran, of_services: Usage | None = None) -> dict[str, float]:
     """Return the metrics of a process: seconds, bytes, counts; those of services instead, where they are measured."""
@@ -34,7 +42,9 @@ def process_metrics(ran: Ran, of_services: Usage | None = None) -> dict[str, flo
     if ran.locks is not None:
         values |= lock_metrics(ran.locks)
         values["counted_processes"] = float(ran.locks.processes)
-    return values
+    return values | {
+        name: ran.counters[counter] for name, counter in _HARDWARE.items() if counter in ran.counters
+    }
 
 
 def allocation_metrics(counts: AllocationCounts) -> dict[str, float]:
@@ -76,4 +86,5 @@ def process_methods(ran: Ran, of_services: Usage | None = None) -> dict[str, str
         found["peak_memory_tree"] = ran.tree_memory.method
     if ran.locks is not None:
         found |= dict.fromkeys(COUNTED["locks"], ran.locks.method)
+    found |= {name: "perf_event" for name, counter in _HARDWARE.items() if counter in ran.counters}
     return found

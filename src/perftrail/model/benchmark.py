@@ -190,7 +190,8 @@ class Benchmark:
         tuple[Counter, ...],
         Key(
             "Additional counters: locks (pthread and C11 locks, and waits of threads for each other, counted by a "
-            "preloaded object), allocations (heap allocations, their bytes and their peak), or instructions "
+            "preloaded object), hardware (cycles, instructions, cache and branch misses of the processor, where the "
+            "machine provides them), allocations (heap allocations, their bytes and their peak), or instructions "
             "(executed instructions). Allocations and instructions are independent of noise, and each of them "
             "excludes all other metrics."
         ),
@@ -212,7 +213,8 @@ class Benchmark:
             return COUNTED[self.counted_alone]
         if self.measure == "server":
             return {name: metric for name, metric in MEASURED.items() if name not in OF_THE_COMMAND}
-        return {**MEASURED, **(COUNTED["locks"] if "locks" in self.counters else {})}
+        counted = {name: metric for each in self.counters for name, metric in COUNTED[each].items()}
+        return {**MEASURED, **counted}
 
     @property
     def counted_alone(self) -> Counter | None:

@@ -12,7 +12,7 @@ from perftrail.model.field import Key
 
 Better = Literal["lower", "higher"]
 Pick = Literal["first", "last", "min", "max", "sum", "median"]
-Counter = Literal["locks", "allocations", "instructions"]
+Counter = Literal["locks", "allocations", "instructions", "hardware"]
 Printed = Literal[
     "hyperfine",
     "pyperf",
@@ -180,6 +180,18 @@ COUNTED: Mapping[Counter, Mapping[str, MeasuredMetric]] = {
     },
     "instructions": {
         "instructions": MeasuredMetric(unit="", meaning="instructions in user mode, of all processes")
+    },
+    "hardware": {
+        "cycles": MeasuredMetric(unit="", meaning="cycles of the processors in user mode, of all processes"),
+        "user_instructions": MeasuredMetric(
+            unit="",
+            meaning="instructions in user mode, of all processes; unlike `instructions`, measured together with time, "
+            "so they include what differs between invocations",
+        ),
+        "cache_misses": MeasuredMetric(
+            unit="", meaning="misses of the last cache level in user mode, as the processor counts them"
+        ),
+        "branch_misses": MeasuredMetric(unit="", meaning="mispredicted branches in user mode"),
     },
 }
 """Additional metrics of a benchmark with `counters`."""

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from perftrail.model.measurement import NOISE
-from perftrail.model.metrics import MEASURED
+from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.source import NO_PINS, stored_pins
 from perftrail.model.subject import Revision
 from perftrail.model.wording import change, counted, escaped
@@ -51,7 +51,8 @@ def row_notes(row: Row) -> list[str]:
         notes.append("one value, no interval")
     if not row.values and not notes:
         # For example after `perftrail check --try`, which starts a revision once, as a warm-up.
-        notes.append("no samples yet")
+        missing = "no samples, or no hardware counter on this machine"
+        notes.append(missing if row.metric in COUNTED["hardware"] else "no samples yet")
     return notes
 
 
