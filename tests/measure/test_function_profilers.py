@@ -82,6 +82,26 @@ def test_the_fingerprint_of_a_python_function_depends_on_its_code_and_not_on_its
     assert first.bodies[named(first, "insert")] == changed.bodies[named(changed, "insert")]
 
 
+def test_calls_in_threads_are_counted(tmp_path: Path) -> None:
+    program = """import threading
+
+def square(n):
+    return n * n
+
+def work():
+    return [square(n) for n in range(50)]
+
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+    thread.join()
+work()
+"""
+    profile = profile_of(tmp_path / "a", program=program)
+    counts = [calls.count for (_, called), calls in profile.calls.items() if called.name == "square"]
+    assert sum(counts) == 150.0
+
+
 def test_the_sitecustomize_of_the_environment_still_runs(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('hidden one')\n")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PROFILER), str(tmp_path)])}

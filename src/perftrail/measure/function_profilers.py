@@ -210,7 +210,7 @@ class AllocationProfiler(AllocationCounter):
 
 
 class PythonProfiler:
-    """An invocation of a Python program with cProfile, in its main thread; none of other programs."""
+    """An invocation of a Python program with cProfile, in every thread; none of other programs."""
 
     name = "Python functions"
     method = "cprofile"

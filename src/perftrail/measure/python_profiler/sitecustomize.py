@@ -1,4 +1,5 @@
-"""Profile the Python program that imports this module at its start: every call, with cProfile.
+"""Profile the Python program that imports this module at its start: every call of every
+thread, with cProfile.
 
 It runs in the environment of the studied project, without perftrail, and must work with old versions of Python. At the
 end of the process it writes functions and calls as JSON into ``PERFTRAIL_PYTHON_PROFILES``. Code objects have a
@@ -16,11 +17,16 @@ def _start():
     directory = os.environ.get("PERFTRAIL_PYTHON_PROFILES")
     if not directory or not os.path.isdir(directory):
         return
-    profiler = cProfile.Profile()
+    profilers = [cProfile.Profile()]
     process = os.getpid()
 
+    def profile_thread(frame, event, argument):
+        profiler = cProfile.Profile()
+        profilers.append(profiler)
+        profiler.enable()  # it replaces this function in the thread
+
     def write():
-        profiler.disable()
+        profilers[0].disable()
         if os.getpid() != process:
             return  # a forked child has its parent's profile
         import json
@@ -38,16 +44,21 @@ def _start():
             return names[code]
 
         rows, calls = [], []
-        for entry in profiler.getstats():
-            rows.append([number(entry.code), entry.callcount, entry.inlinetime, entry.totaltime])
-            for call in entry.calls or ():
-                calls.append([number(entry.code), number(call.code), call.callcount, call.totaltime])
+        for profiler in profilers:
+            for entry in profiler.getstats():
+                rows.append([number(entry.code), entry.callcount, entry.inlinetime, entry.totaltime])
+                for call in entry.calls or ():
+                    calls.append([number(entry.code), number(call.code), call.callcount, call.totaltime])
         path = os.path.join(directory, "%d.json" % process)
         with open(path, "w") as file:
             json.dump({"functions": functions, "own": rows, "calls": calls}, file)
 
     atexit.register(write)
-    profiler.enable()
+    if sys.version_info < (3, 12):  # since 3.12, one profiler receives the calls of all threads
+        import threading
+
+        threading.setprofile(profile_thread)
+    profilers[0].enable()
 
 
 def _body(code):
