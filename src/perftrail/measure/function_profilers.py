@@ -1,9 +1,10 @@
-"""Profilers of functions: Callgrind for compiled programs, cProfile for Python, perf for what neither can profile.
+"""Profilers of functions: Callgrind for compiled programs, cProfile for Python, Flight Recorder for Java, perf else.
 
 `CallgrindProfiler` counts instructions, simulated cache and branch misses, atomic operations and system calls of each
 function and call; the counts have no noise. It counts inlined functions as functions if the program has debug
-information. `PythonProfiler` counts calls and measures seconds. `PerfProfiler` samples stacks, for example of Go.
-`AllocationProfiler` counts heap allocations and their bytes.
+information. `PythonProfiler` counts calls and measures seconds. `JavaProfiler` samples the stacks of Java's
+threads, `PerfProfiler` those of all threads, for example of Go. `AllocationProfiler` counts heap allocations and
+their bytes.
 
 Each profiler starts the program separately. `ProfiledFunctions.of` of a build is a `model.profile.Profile`, and
 `stats.profile_comparison` compares those of two builds.
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from perftrail.errors import FormatError, LauncherError
 from perftrail.formats.callgrind import CallgrindFile, joined_processes
+from perftrail.formats.flight_recorder import read_flight_recorder
 from perftrail.formats.perf_script import read_perf_script
 from perftrail.measure.call_sites import allocation_profile
 from perftrail.measure.instructions import DETERMINISTIC
@@ -270,6 +272,67 @@ def read_python_profile(text: str) -> Profile:
         if body
     }
     return Profile(events=("seconds",), own=own, inclusive=inclusive, calls=calls, bodies=bodies)
+
+
+class JavaProfiler:
+    """An invocation whose Java virtual machines record stacks of running threads; none of other programs."""
+
+    name = "Java functions"
+    method = "jfr"
+    slowdown = 2.0
+
+    def __init__(self, invoker: Invoker, *, pairs: int) -> None:
+        self.pairs = pairs
+        self._invoker = invoker
+        self._program = shutil.which("jfr")
+
+    def unsupported_reason(self) -> str:
+        """Return a reason if there is no Java development kit."""
+        return "" if self._program else "jfr is not installed; it is part of a Java development kit"
+
+    def profile(self, ready: Ready, number: int) -> Profile | Failure:
+        """Start once; the profile of a program that is not Java has no functions."""
+        assert self._program is not None
+        with self._invoker.temporary_directory() as scratch:
+            recording = f"-XX:StartFlightRecording=filename={scratch},settings=profile"
+            options = f"-XX:FlightRecorderOptions=stackdepth=256 {recording}"
+
+            def recorded(command: Command) -> Command:
+                known = command.environment.get("JAVA_TOOL_OPTIONS", "")
+                environment = {**command.environment, "JAVA_TOOL_OPTIONS": f"{known} {options}".strip()}
+                return replace(under((), command, slowdown=self.slowdown), environment=environment)
+
+            observed = self._invoker.observe(ready, f"java-{number}", recorded)
+            if isinstance(observed.result, Failure):
+                return observed.result
+            recordings = sorted(Path(scratch).glob("*.jfr"))
+            profiles = [self._printed(each, scratch, roots(ready)[0]) for each in recordings]
+        found = [each for each in profiles if each is not None]
+        if len(found) < len(recordings):
+            return Failure(stage="metric", message="jfr cannot print the samples")
+        if recordings and not any(each.own for each in found):
+            return Failure(
+                stage="metric", message="Flight Recorder took no samples; the program may be too short"
+            )
+        return joined(found) if found else Profile(events=("samples",), own={})
+
+    def _printed(self, recording: Path, scratch: str, root: str) -> Profile | None:
+        """Return the profile of one recording; `None` if it cannot be printed."""
+        assert self._program is not None
+        output = recording.with_suffix(".txt")
+        words = ("print", "--events", "jdk.ExecutionSample", "--stack-depth", "256", str(recording))
+        command = Command(
+            arguments=(self._program, *words),
+            environment={"LC_ALL": "C", "HOME": scratch, "PATH": os.environ.get("PATH", os.defpath)},
+            directory=scratch,
+            stdout=str(output),
+            output_cap_bytes=LARGEST_PROFILE_BYTES,
+            timeout_seconds=120.0,
+            tree_memory="off",
+        )
+        if self._invoker.starter.run(command).ended != Exited(code=0) or not output.is_file():
+            return None
+        return read_flight_recorder(output.read_text(errors="replace"), root=root)
 
 
 class PerfProfiler:

@@ -47,7 +47,7 @@ def write_profile_files(
         text = write_speedscope(tree, name=title, unit="seconds" if seconds else "none")
         _write(speedscope, text.encode(), written)
     if pprof:
-        unit = "nanoseconds" if seconds else "samples" if profiles.method == "perf" else "cycles"
+        unit = "nanoseconds" if seconds else "samples" if profiles.method in ("jfr", "perf") else "cycles"
         _write(pprof, write_pprof(tree, unit=unit, scale=NANOSECONDS if seconds else 1.0), written)
     return written
 

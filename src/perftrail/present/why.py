@@ -33,6 +33,7 @@ SAME = 0.02
 METHODS: Mapping[str, str] = {
     "callgrind": "estimated cycles: counted instructions, simulated misses, system calls",
     "cprofile": "seconds by cProfile",
+    "jfr": "samples of stacks by Flight Recorder",
     "perf": "samples of stacks",
 }
 _EVENTS: Mapping[str, tuple[str, ...]] = {

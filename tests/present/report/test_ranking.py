@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.model.benchmark import Benchmark
+from perftrail.model.benchmark import Benchmark, Value
 from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.present.html_page import to_markdown
@@ -37,7 +37,7 @@ def seconds(arguments: tuple[str, ...]) -> float:
 
 
 def a_matrix(*names: str, **changes: object) -> Study:
-    parameters = {"order": ("random", "sorted"), "size": (1, 2)}
+    parameters: dict[str, tuple[Value, ...]] = {"order": ("random", "sorted"), "size": (1, 2)}
     return a_study(
         benchmarks={
             "sort": Benchmark(command="{build}/work {kind} {order} {size}", parameters=parameters),
@@ -112,7 +112,10 @@ def test_two_variants_are_compared_and_not_ranked(tmp_path: Path) -> None:
 
 def test_a_variant_without_samples_at_a_point_has_no_rank(tmp_path: Path) -> None:
     study = a_matrix(*TIMES)
-    excluded = ({"order": "sorted", "variant": "tree"}, {"order": "random", "size": 2, "variant": "tree"})
+    excluded: tuple[dict[str, Value], ...] = (
+        {"order": "sorted", "variant": "tree"},
+        {"order": "random", "size": 2, "variant": "tree"},
+    )
     benchmark = replace(study.benchmarks["sort"], exclude=excluded)
     page = report(replace(study, benchmarks={"sort": benchmark}), tmp_path)
     random, in_order = (each for each in page.rankings if each.metric == "wall")

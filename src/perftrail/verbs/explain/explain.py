@@ -410,11 +410,12 @@ class Explain:
     ) -> Generator[Event, None, ComparedFunctions | None]:
         """Compare the functions with the first profiler that applies; add metrics of Callgrind to `found`.
 
-        Callgrind also runs for programs that another profiler compared, because of its metrics.
+        Callgrind also runs for programs that another profiler compared, because of its metrics; but not for Java, whose
+        code is compiled while the program runs.
         """
         compared: ComparedFunctions | None = None
         for profiler in self._function_profilers:
-            if compared is not None and profiler.method != "callgrind":
+            if compared is not None and (profiler.method != "callgrind" or compared.profiles.method == "jfr"):
                 continue
             if (too_slow := _too_slow(profiler, seconds)) is not None:
                 unavailable.append(too_slow)

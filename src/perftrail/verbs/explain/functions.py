@@ -99,7 +99,7 @@ class CostShiftJson(TypedDict):
 class FunctionsJson(TypedDict):
     """The functions of both revisions compared."""
 
-    method: Annotated[str, "callgrind, cprofile or perf"]
+    method: Annotated[str, "callgrind, cprofile, jfr or perf"]
     pairs: int
     total: Annotated[ShareJson, "the change of the program's estimated cost"]
     before: dict[str, float]

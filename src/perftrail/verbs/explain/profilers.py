@@ -19,6 +19,7 @@ from perftrail.measure.call_sites import call_sites
 from perftrail.measure.function_profilers import (
     AllocationCounter,
     CallgrindProfiler,
+    JavaProfiler,
     PerfProfiler,
     PythonProfiler,
     program_functions,
@@ -321,8 +322,10 @@ def function_profilers(invoker: Invoker, *, invocations: int) -> tuple[FunctionP
 
     `invocations` is the number of pairs where times or samples vary; counts need at most three.
     """
+    java = (JavaProfiler(invoker, pairs=invocations),) if shutil.which("java") else ()
     return (
         PythonProfiler(invoker, pairs=invocations),
+        *java,
         CallgrindProfiler(invoker, pairs=min(3, invocations)),
         PerfProfiler(invoker, pairs=invocations),
     )
