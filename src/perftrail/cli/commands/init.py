@@ -175,5 +175,5 @@ def _keep_last(
         if given:
             raise UsageError(f"--last writes the study of the last command line as it is; omit {option}")
     file = keep_command_study(directory, force=force)
-    click.echo(f"wrote {escaped(str(file))}")
+    click.echo(f"wrote {escaped(str(file), longest=None)}")
     click.echo(next_line("perftrail check"))
