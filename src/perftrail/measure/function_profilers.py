@@ -306,33 +306,16 @@ class JavaProfiler:
             if isinstance(observed.result, Failure):
                 return observed.result
             recordings = sorted(Path(scratch).glob("*.jfr"))
-            profiles = [self._printed(each, scratch, roots(ready)[0]) for each in recordings]
-        found = [each for each in profiles if each is not None]
-        if len(found) < len(recordings):
+            words = (self._program, "print", "--events", "jdk.ExecutionSample", "--stack-depth", "256")
+            texts = [_printed(self._invoker, (*words, str(each))) for each in recordings]
+        found = [read_flight_recorder(each, root=roots(ready)[0]) for each in texts if each is not None]
+        if len(found) < len(texts):
             return Failure(stage="metric", message="jfr cannot print the samples")
-        if recordings and not any(each.own for each in found):
+        if found and not any(each.own for each in found):
             return Failure(
                 stage="metric", message="Flight Recorder took no samples; the program may be too short"
             )
         return joined(found) if found else Profile(events=("samples",), own={})
-
-    def _printed(self, recording: Path, scratch: str, root: str) -> Profile | None:
-        """Return the profile of one recording; `None` if it cannot be printed."""
-        assert self._program is not None
-        output = recording.with_suffix(".txt")
-        words = ("print", "--events", "jdk.ExecutionSample", "--stack-depth", "256", str(recording))
-        command = Command(
-            arguments=(self._program, *words),
-            environment={"LC_ALL": "C", "HOME": scratch, "PATH": os.environ.get("PATH", os.defpath)},
-            directory=scratch,
-            stdout=str(output),
-            output_cap_bytes=LARGEST_PROFILE_BYTES,
-            timeout_seconds=120.0,
-            tree_memory="off",
-        )
-        if self._invoker.starter.run(command).ended != Exited(code=0) or not output.is_file():
-            return None
-        return read_flight_recorder(output.read_text(errors="replace"), root=root)
 
 
 class PerfProfiler:
@@ -383,21 +366,11 @@ class PerfProfiler:
             )
             if isinstance(observed.result, Failure):
                 return observed.result
-            output = Path(scratch) / "script"
-            script = Command(
-                arguments=(
-                    self._program, "script", "-i", f"{scratch}/data", "--no-inline", "-F", "comm,pid,tid,ip,sym,dso",
-                ),
-                environment={"LC_ALL": "C", "HOME": scratch},
-                directory=scratch,
-                stdout=str(output),
-                output_cap_bytes=LARGEST_PROFILE_BYTES,
-                timeout_seconds=120.0,
-                tree_memory="off",
-            )  # fmt: skip
-            if self._invoker.starter.run(script).ended != Exited(code=0) or not output.is_file():
-                return Failure(stage="metric", message="perf script cannot read the samples")
-            profile = read_perf_script(output.read_text(errors="replace"))
+            fields = ("--no-inline", "-F", "comm,pid,tid,ip,sym,dso")
+            text = _printed(self._invoker, (self._program, "script", "-i", f"{scratch}/data", *fields))
+        if text is None:
+            return Failure(stage="metric", message="perf script cannot read the samples")
+        profile = read_perf_script(text)
         if not profile.own:
             return Failure(stage="metric", message="perf took no samples; the program may be too short")
         inside = program_functions(ready)
@@ -449,6 +422,27 @@ def under(words: tuple[str, ...], command: Command, *, slowdown: float) -> Comma
         lock_counter="off",
         allocation_counter="off",
     )
+
+
+def _printed(invoker: Invoker, words: tuple[str, ...]) -> str | None:
+    """Return what a profiler's tool prints of recorded samples; `None` if it fails.
+
+    The output is in a directory that the profiled program never had.
+    """
+    with invoker.temporary_directory() as directory:
+        output = Path(directory) / "printed"
+        command = Command(
+            arguments=words,
+            environment={"LC_ALL": "C", "HOME": directory, "PATH": os.environ.get("PATH", os.defpath)},
+            directory=directory,
+            stdout=str(output),
+            output_cap_bytes=LARGEST_PROFILE_BYTES,
+            timeout_seconds=120.0,
+            tree_memory="off",
+        )
+        if invoker.starter.run(command).ended != Exited(code=0) or not output.is_file():
+            return None
+        return output.read_text(errors="replace")
 
 
 def _texts(directory: Path, pattern: str) -> list[str]:

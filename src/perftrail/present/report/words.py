@@ -44,14 +44,14 @@ def size_words(point: ChangePoint) -> str:
     return f"{size} times the noise of one revision"
 
 
-LEAST_PROBABILITY = 1e-6
-"""Smaller probabilities are not stated: the assumptions of the model are not that certain."""
+LEAST_PROBABILITY = 0.001
+"""Smaller probabilities are not stated: they rest on the model of the noise alone."""
 
 
 def certainty_words(point: ChangePoint) -> str:
     """Return how certain a change along the history is."""
-    bound = f"at most {point.p_value:.1g}" if point.p_value >= LEAST_PROBABILITY else "below one in a million"
-    return f"{size_words(point)}; probability of a false alarm {bound}"
+    bound = max(point.p_value, LEAST_PROBABILITY)
+    return f"{size_words(point)}; probability of a false alarm at most {bound:.1g}"
 
 
 def correlation_words(correlation: Correlation) -> str:
