@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from perftrail.builds.incremental import (
     update_tree,
 )
 from perftrail.errors import StaleBuilds
+from perftrail.file_tree import exclusive_lock
 from perftrail.model.build import Built, Recipe
 from perftrail.model.subject import Revision, Subject
 from perftrail.process.launcher import Launcher
@@ -119,6 +120,22 @@ def test_stale_objects_are_found_reported_and_discarded(project: Project) -> Non
     assert output_of(right) == "8"
     assert "used tree" not in Path(right.log).read_text()
     assert build(project, one).reused
+
+
+def test_the_last_build_of_a_tree_is_checked_while_another_worker_looks_at_the_tree(project: Project) -> None:
+    stale = {**FILES, "Makefile": STALE}
+    one, two = project.commit(stale), project.commit({**stale, "number.h": "#define N 4\n"})
+    first, second = project.builder(), project.builder()
+    build(first, one)
+    wrong = build(second, two)
+    [lock] = project.root.rglob("locks/*-0.lock")
+    with ThreadPoolExecutor(1) as workers:
+        with exclusive_lock(lock):
+            checking = workers.submit(second.confirm)
+            wait([checking], timeout=0.3)
+        with pytest.raises(StaleBuilds) as taken_back:
+            checking.result()
+    assert taken_back.value.keys == (wrong.key,)
 
 
 def test_one_in_many_builds_is_checked_by_default(project: Project) -> None:

@@ -291,14 +291,17 @@ class ReusedTrees:
                 remove_tree(workspace.home / "tree")
 
     def confirm(self) -> JobResult:
-        """Compare unchecked builds with clean ones; return those that may be wrong."""
+        """Compare unchecked builds with clean ones; return those that may be wrong.
+
+        It waits for trees that others use: a worker that looks at a tree in which another one built last must not make
+        that one leave its build unchecked.
+        """
         last, self._last = self._last, {}
         stale: list[str] = []
         for home, job in last.items():
             checked = replace(job, log=job.log.with_suffix(".check.log"))
-            with try_exclusive_lock(self._lock(home)) as free:
-                if free:
-                    stale += self._compare_last_build(checked, _workspace(home, checked))
+            with exclusive_lock(self._lock(home)):
+                stale += self._compare_last_build(checked, _workspace(home, checked))
         why = {self.why_not_reused(job.recipe) for job in last.values()} if stale else set()
         return JobResult(
             outcome=None, stale=tuple(stale), messages=tuple(map(_reuse_stopped, sorted(why - {""})))
