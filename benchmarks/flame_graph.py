@@ -170,8 +170,8 @@ def main(nodes: int, *, write: bool) -> None:
 
 `python -m benchmarks.flame_graph --write` opens the flame graph of a difference with {nodes:,} call paths in Chromium
 without a screen: {size:.1f} MB. It zooms, moves by keyboard, and searches, in two runs. A time is from the event until
-the browser has drawn the next frame; up to 17 ms of it are the wait for that frame. Other programs used the machine;
-the longest times differ between runs. {measured_on()}; load {load()}.
+the browser has drawn the next frame; up to 17 ms of it are the wait for that frame. The longest
+times depend on what else the machine does. {measured_on()}; load {load()}.
 
 {table([head, *lines])}
 
