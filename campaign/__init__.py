@@ -1,7 +1,7 @@
 """Campaigns: many trials of one promise of perftrail each, and how often it was broken.
 
 Each module is one campaign with a function `run(seconds: float, seed: int) -> Result`. `python -m campaign` runs them
-and prints the table of docs/explanation/campaigns.md.
+and prints the table of benchmarks/results/campaigns.md.
 """
 
 from __future__ import annotations

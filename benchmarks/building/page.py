@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from benchmarks.building.parallel import ParallelBuilds
     from perftrail.model.build import Recipe
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "building.md"
+PAGE = Path(__file__).parents[2] / "benchmarks" / "results" / "building.md"
 GOAL = 10.0
 REBUILT_SHARE = 1 / 3
 """A revision counts as mostly rebuilt if perftrail takes at least this share of the clean build's time."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     ReportCounts = dict[str, Counter[str]]
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "scaling.md"
+PAGE = Path(__file__).parents[2] / "benchmarks" / "results" / "contention.md"
 BEGIN, END = "<!-- made by benchmarks.contention: begin -->", "<!-- made by benchmarks.contention: end -->"
 
 

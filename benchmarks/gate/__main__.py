@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from benchmarks.gate.branches import Branches
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "gate.md"
+PAGE = Path(__file__).parents[2] / "benchmarks" / "results" / "gate.md"
 TRUTHS = ("unchanged", "slower")
 
 TEXT = """\

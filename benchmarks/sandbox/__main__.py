@@ -22,7 +22,7 @@ from perftrail.process.launcher import Launcher
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "sandbox.md"
+PAGE = Path(__file__).parents[2] / "benchmarks" / "results" / "sandbox.md"
 BEGIN, END = "<!-- made by benchmarks.sandbox: begin -->", "<!-- made by benchmarks.sandbox: end -->"
 CREATIONS = 30
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Record = Mapping[str, Any]
     """The JSON output of a benchmark."""
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "stores.md"
+PAGE = Path(__file__).parents[2] / "benchmarks" / "results" / "stores.md"
 
 STORES = """\
 A sample is one value of one metric; an outcome is one invocation with all its values. The benchmark fills a
