@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -106,3 +107,19 @@ def test_runs_and_pairs_agree_on_what_is_broken(tmp_path: Path, ended: str, brok
     pairs = PairedOutcomes(session.runner, {"base": [ready], "head": [ready]})
     assert most_failed(known.values()) == pairs.failure_of(ready) == (failure if broken else None)
     assert run.broken == broken
+
+
+def test_equal_outputs_share_their_space_on_disk_and_stay_as_they_are(tmp_path: Path) -> None:
+    starter = FakeStarter(seconds=lambda _: 1.0, output="a\n" * 10_000)
+    session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=starter)
+    ready = ready_in(session)
+    for ordinal in range(3):
+        drain(session.runner.outcome(ready, "sample", ordinal))
+    logs = sorted((tmp_path / "logs").rglob("*-sample-*.out"))
+    assert len(logs) == len({log.name for log in logs}) == 3
+    assert len({log.stat().st_ino for log in logs}) == 1
+
+    repeated = replace(starter, output="b\n" * 10_000)
+    session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=repeated)
+    drain(session.runner.outcome(ready_in(session), "sample", 0))
+    assert [log.read_text()[:1] for log in logs] == ["b", "a", "a"]

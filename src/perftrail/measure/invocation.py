@@ -27,7 +27,7 @@ from perftrail.measure.noise_policy import NoiseObserver
 from perftrail.measure.process_metrics import allocation_metrics, process_methods, process_metrics
 from perftrail.measure.resident import ResidentProcesses
 from perftrail.measure.services import FixtureFailed
-from perftrail.measure.stored_outputs import log_name
+from perftrail.measure.stored_outputs import EqualOutputs, log_name
 from perftrail.model.build import Failure, content_key
 from perftrail.model.fixture import has_fixture
 from perftrail.model.measurement import FailedInvocation, Measurement, drawn_environment, seed_of
@@ -118,6 +118,7 @@ class Invoker:
         self._fixtures = fixtures
         self._counts = scratch.with_name("counts")
         self._instructions = InstructionCounter(starter, self._counts / "instructions")
+        self._equal_outputs = EqualOutputs()
 
     def invoke(self, planned: PlannedInvocation) -> Outcome:
         """Start the benchmark once and return the outcome; a failed invocation is an outcome too.
@@ -125,28 +126,34 @@ class Invoker:
         Without a drawn seed, all subjects use the same seed at the same ordinal, so that pairs stay
         comparable. Raises `MachineBusy` where the study refuses to measure in noise.
         """
+        log = self._logs / f"{log_name(planned.key)}.out"
+        _remove_output(log)
+        outcome = self._outcome_of(planned, log)
+        self._share(log)
+        return outcome
+
+    def _outcome_of(self, planned: PlannedInvocation, log: Path) -> Outcome:
         if counter := self._study.benchmarks[planned.ready.cell.benchmark].counted_alone:
-            return self._count(planned, counter)
+            return self._count(planned, counter, log)
         seed = planned.draw.seed or invocation_seed(self._study, planned.key.phase, planned.key.ordinal)
         planned = replace(planned, draw=replace(planned.draw, seed=seed, layout=planned.ready.layout))
         benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
         if isinstance(benchmark, SuiteBenchmark) and benchmark.server and self._resident is not None:
-            return self._request(planned, benchmark, self._resident)
+            return self._request(planned, benchmark, self._resident, log)
         drawn = drawn_environment(seed)
         if self._paths is None:
-            return self._invoke(planned, drawn, None)
+            return self._invoke(planned, drawn, None, log)
         placeholders = self._builder.command_placeholders(planned.ready.prepared)
         with self._paths.linked(planned.ready.prepared, drawn.path, placeholders) as linked:
-            return self._invoke(planned, drawn, linked)
+            return self._invoke(planned, drawn, linked, log)
 
     def end_fixtures(self) -> None:
         """Clean up after all benchmarks and end their services; the next invocation starts them again."""
         self._fixtures.close()
 
     def _invoke(
-        self, planned: PlannedInvocation, drawn: DrawnEnvironment, linked: LinkedBuild | None
+        self, planned: PlannedInvocation, drawn: DrawnEnvironment, linked: LinkedBuild | None, log: Path
     ) -> Outcome:
-        log = self._log(planned)
         began, started = time.monotonic(), now()
         benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
         build = linked.placeholders["build"] if linked else planned.ready.prepared.built.directory
@@ -182,14 +189,13 @@ class Invoker:
         )
 
     def _request(
-        self, planned: PlannedInvocation, benchmark: SuiteBenchmark, resident: ResidentProcesses
+        self, planned: PlannedInvocation, benchmark: SuiteBenchmark, resident: ResidentProcesses, log: Path
     ) -> Outcome:
         """Measure once in the resident process of the build, and start that process if necessary.
 
         The recorded seed is that of the process.
         """
         began = time.monotonic()
-        log = self._log(planned)
         process = self._resident_process(planned, benchmark, resident)
         if isinstance(process, Failure):
             ran = Ran.uncounted(Exited(code=1), began=began, now=time.monotonic())
@@ -271,13 +277,12 @@ class Invoker:
             return Failure(stage="start", message=f"{started}{last_line_of(output)}", log=str(output))
         return started
 
-    def _count(self, planned: PlannedInvocation, counter: Counter) -> Outcome:
+    def _count(self, planned: PlannedInvocation, counter: Counter, log: Path) -> Outcome:
         """Start once to count only this. Other metrics of such an invocation are not valid.
 
         Nothing is drawn, so that two counts of one binary are equal.
         """
         planned = replace(planned, draw=replace(planned.draw, seed=0, layout=planned.ready.layout))
-        log = self._log(planned)
         began, started = time.monotonic(), now()
         benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
         build = planned.ready.prepared.built.directory
@@ -351,7 +356,7 @@ class Invoker:
         `start` runs the command in another way than alone.
         """
         log = self._logs / "observed" / ready.runnable.key / f"{name}.out"
-        log.parent.mkdir(parents=True, exist_ok=True)
+        _remove_output(log)
         began = time.monotonic()
         benchmark = self._study.benchmarks[ready.cell.benchmark]
         try:
@@ -370,6 +375,7 @@ class Invoker:
             return UnrecordedRun(ran=ran, result=failure, log=failed.log)
         read = {} if failure else read_metrics(benchmark.metrics, log_text(log), log=str(log))
         values = read if isinstance(read, Failure) else {**process_metrics(ran, usage), **read}
+        self._share(log)
         return UnrecordedRun(ran=ran, result=failure or values, log=str(log))
 
     def _command(
@@ -418,10 +424,16 @@ class Invoker:
         )
         return placed(command, benchmark.placement)
 
-    def _log(self, planned: PlannedInvocation) -> Path:
-        log = self._logs / f"{log_name(planned.key)}.out"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        return log
+    def _share(self, log: Path) -> None:
+        for file in (log, log.with_suffix(".err")):
+            self._equal_outputs.share(file)
+
+
+def _remove_output(log: Path) -> None:
+    """Make place for an output: writing into an older file would change those that share its space."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    for file in (log, log.with_suffix(".err")):
+        file.unlink(missing_ok=True)
 
 
 def _resident_key(ready: Ready, benchmark: SuiteBenchmark) -> str:

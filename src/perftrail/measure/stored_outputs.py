@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,35 @@ if TYPE_CHECKING:
 
     from perftrail.model.measurement import InvocationKey, Outcome
     from perftrail.model.metrics import Metric
+
+
+SMALL_BYTES = 4096
+"""Outputs up to this size stay separate files: each takes one block of a disk in any case."""
+
+
+class EqualOutputs:
+    """Lets equal outputs share their space on disk, because a program often prints the same in each invocation.
+
+    Equal files become hard links of the first of them. So an output must be removed before it is written again.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, bytes], Path] = {}
+
+    def share(self, log: Path) -> None:
+        """Replace a complete output by a link to an equal one. A file that cannot be linked stays as it is."""
+        with suppress(OSError):
+            if log.stat().st_size <= SMALL_BYTES:
+                return
+            with log.open("rb") as content:
+                key = log.suffix, file_digest(content, "sha256").digest()
+            first = self._first.get(key, log)
+            self._first[key] = log
+            if first != log:
+                link = log.with_name(f"{log.name}.link")
+                link.unlink(missing_ok=True)
+                os.link(first, link)
+                link.replace(log)
 
 
 def log_name(key: InvocationKey) -> str:
