@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from perftrail.cli.help import EXAMPLES, PAGES
 from perftrail.cli.main import COMMANDS, cli
+from perftrail.model.wording import DOCUMENTATION, page_address
 from perftrail.present.console import Watcher, errors, output
 from perftrail.present.output_settings import Settings, settings
 
@@ -42,7 +44,7 @@ def test_help_has_common_options_two_examples_and_the_documentation(name: str) -
         assert "\nCommon options:\n" in text
         assert "--color [auto|always|never]" in text.partition("\nCommon options:\n")[2]
     assert text.count("\n  perftrail ") + text.count("\n  sudo perftrail ") >= 2
-    assert text.rstrip().endswith(f"Documentation: docs/{PAGES[name]}")
+    assert text.rstrip().endswith(f"Documentation: {page_address(PAGES[name])}")
     assert (DOCS / PAGES[name]).is_file()
 
 
@@ -121,3 +123,8 @@ def test_git_perftrail_is_perftrail() -> None:
         ["git", "perftrail", "compare", "-h"], env=environment, capture_output=True, text=True, check=False
     )
     assert done.stdout.startswith("Usage: perftrail compare "), done.stderr
+
+
+def test_the_address_of_the_documentation_is_that_of_the_project() -> None:
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["urls"]["Documentation"] == f"{DOCUMENTATION}/"

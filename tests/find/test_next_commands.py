@@ -14,6 +14,7 @@ from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
 from perftrail.model.metrics import Metric
+from perftrail.model.program import MANUAL
 from perftrail.model.study import Study
 from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.target import resolve
@@ -150,7 +151,7 @@ def test_an_end_that_cannot_be_built_is_left_out_of_the_range(tmp_path: Path) ->
 def test_more_memory_layouts_are_proposed_where_they_hide_the_answer(noisy: FindAnswer) -> None:
     hidden = replace(noisy, linked=True, answer=replace(noisy.answer, layouts_hide=True))
     line = (
-        "Next: add relink lines to [build] (docs/how-to/layout-noise.md), and run perftrail find study: "
+        f"Next: add relink lines to [build] ({MANUAL}), and run perftrail find study: "
         "it measures several memory layouts"
     )
     assert line in lines(hidden)

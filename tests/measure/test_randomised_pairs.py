@@ -302,7 +302,7 @@ def test_as_linked_two_builds_of_equal_source_differ_and_the_answer_says_that_it
             "the memory layouts of these builds may cause the difference; "
             "to rule that out, measure ten layouts with [build] relink"
         ) in FORMATS["plain"](found)
-        assert "docs/how-to/layout-noise.md" in FORMATS["github"](found)
+        assert "perftrail/how-to/layout-noise.html" in FORMATS["github"](found)
         [data] = json.loads(FORMATS["json"](found))["comparisons"]
         assert (data["basis"], data["layouts"]) == ("builds", 0)
 

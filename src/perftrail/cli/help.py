@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perftrail.model.wording import page_address
 from perftrail.present.output_settings import settings
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ PAGES = {
     "report": "how-to/report.md",
     "serve": "how-to/dashboard.md",
     "mcp": "how-to/agents.md",
-    "explain": "how-to/backport.md",
+    "explain": "how-to/explain.md",
     "backport": "how-to/backport.md",
     "revert": "how-to/backport.md",
     "export": "how-to/other-tools.md",
@@ -217,7 +218,7 @@ def write_examples(name: str, formatter: click.HelpFormatter) -> None:
                 formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
                 formatter.write(f"{'':>{formatter.current_indent + 4}}{meaning}\n")
     if name in PAGES:
-        formatter.write(f"\nDocumentation: docs/{PAGES[name]}\n")
+        formatter.write(f"\nDocumentation: {page_address(PAGES[name])}\n")
 
 
 def _set_color(_ctx: click.Context, _param: click.Parameter, value: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.fixture import services_of
 from perftrail.model.plan import command_line
+from perftrail.model.wording import page_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from perftrail.model.plan import Cell
     from perftrail.model.study import Study
 
-MANUAL = "docs/how-to/layout-noise.md"
-"""Page about layout noise, for messages."""
+MANUAL = page_address("how-to/layout-noise.md")
+"""Address of the page about layout noise, for messages."""
 
 
 LARGEST_LAYOUT_EFFECT = 1.5

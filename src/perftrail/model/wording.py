@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
+DOCUMENTATION = "https://perftrail.github.io/perftrail"
+"""Address of the site, which pyproject.toml also states."""
+
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 MOST_DIGITS = 4
 """Largest number of significant digits, for any interval."""
@@ -27,6 +30,15 @@ _LARGEST_EXACT = 1e4
 
 _LARGEST_PLAIN = 1e7
 """Larger numbers have an exponent."""
+
+
+def page_address(page: str) -> str:
+    """Return the address of a page of the documentation, which is a Markdown file below `docs` in the repository.
+
+    >>> page_address("how-to/find.md")
+    'https://perftrail.github.io/perftrail/how-to/find.html'
+    """
+    return f"{DOCUMENTATION}/{page.removesuffix('.md')}.html"
 
 
 def quantity(value: float, unit: str, *, low: float | None = None, high: float | None = None) -> str:

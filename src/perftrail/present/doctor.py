@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from perftrail.model.wording import counted, escaped, listed, number, quantity
+from perftrail.model.wording import counted, escaped, listed, number, page_address, quantity
 from perftrail.present.console import errors, output
 from perftrail.present.output_settings import as_started, next_line
 
@@ -165,4 +165,6 @@ def _next(report: DoctorReport, *, has_study: bool) -> str:
         return next_line("perftrail init (writes a first study), or perftrail measure COMMAND (needs none)")
     if any(finding.fix for finding in report.findings):
         return next_line("sudo perftrail doctor --fix -- perftrail run (measures with changed settings)")
-    return next_line("perftrail run (flags noisy samples; see docs/how-to/trustworthy-numbers.md)")
+    return next_line(
+        f"perftrail run (flags noisy samples; see {page_address('how-to/trustworthy-numbers.md')})"
+    )
