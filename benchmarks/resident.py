@@ -30,6 +30,7 @@ location = "repository"
 [suite.bench]
 kind = "pytest-benchmark"
 resident = %(resident)s
+seconds = "%(seconds)gs"
 env = { PYTEST_DISABLE_PLUGIN_AUTOLOAD = "1" }
 
 [measure]
@@ -92,17 +93,19 @@ class Outcome:
     help="How the head differs from the base.",
 )
 @click.option("--steps", default=3_000_000, help="Bytes that a benchmark hashes.")
+@click.option("--seconds", default=0.1, help="Time that one invocation measures a benchmark.")
 @click.option(
     "--quiet-threshold", default=0.1, help="CPU cores that other processes may use while a pair is measured."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each comparison.")
-def main(
+def main(  # noqa: PLR0913, PLR0917 - click gives one argument for each option
     benchmarks: int,
     import_seconds: float,
     effect: float,
     threshold: str,
     head: str,
     steps: int,
+    seconds: float,
     quiet_threshold: float,
     as_json: bool,
 ) -> None:
@@ -117,7 +120,11 @@ def main(
                     round(each * (1.0 + effect * (1 - number % 2))) for number, each in enumerate(base)
                 ]
                 _history(directory / "repository", base, changed if planted else base, import_seconds)
-                study = {"resident": str(resident).lower(), "quiet_threshold": quiet_threshold}
+                study = {
+                    "resident": str(resident).lower(),
+                    "quiet_threshold": quiet_threshold,
+                    "seconds": seconds,
+                }
                 (directory / "perftrail.toml").write_text(STUDY % study)
                 outcomes.append(_compared(directory, threshold, resident=resident, planted=planted))
                 sys.stderr.write(f"{'  '.join(outcomes[-1].row)} s\n")

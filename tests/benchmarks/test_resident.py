@@ -12,8 +12,8 @@ import pytest
 
 @pytest.mark.slow
 def test_both_ways_to_start_a_suite_are_compared() -> None:
-    words = ["--benchmarks", "1", "--import-seconds", "0.1", "--effect", "7", "--steps", "20000", "--json"]
-    words += ["--head", "planted", "--quiet-threshold", "100", "--threshold", "30%"]
+    words = ["--benchmarks", "1", "--import-seconds", "0.02", "--effect", "7", "--steps", "20000", "--json"]
+    words += ["--head", "planted", "--quiet-threshold", "100", "--threshold", "30%", "--seconds", "0.01"]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.resident", *words],
         capture_output=True,
