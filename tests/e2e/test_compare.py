@@ -117,7 +117,9 @@ def test_the_answer_is_printed_first_and_the_next_command_last(
 ) -> None:
     done = compare(history.base, history.slower, str(study), "--fail-on", "slower", expect=3)
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("gate failed: 2 of 5 metrics worse: work.steps[size=1] 10 % more each time")
+    assert lines[0].startswith(
+        "gate failed: 2 of 5 metrics worse, 2 better: work.steps[size=1] 10 % more in every pair"
+    )
     assert lines[-1].startswith("Next: perftrail find ")
     assert f"--range {history.base[:10]}..{history.slower[:10]}" in lines[-1]
     assert "\x1b" not in done.stdout

@@ -220,7 +220,7 @@ def many(count: int, *, value: str = "") -> list[Row]:
 def test_of_many_metrics_a_comment_has_the_worst_that_fit_and_counts_the_others() -> None:
     comment = to_markdown(gate(*many(300)))
     assert 60_000 < len(comment) < 65_536
-    assert "1,200 metrics of 1 benchmark compared: 300 slower, 300 faster, 300 same, 300 unclear." in comment
+    assert "1,200 metrics of 1 benchmark compared: 300 worse, 300 better, 300 same, 300 unclear." in comment
     shown = [sum(sign in line for line in comment.splitlines()) for sign in SIGNS.values()]
     omitted = re.findall(r"^and (\d+) (?:more )?metrics for which a comment has no space$", comment, re.M)
     assert shown[0] > 0
@@ -483,8 +483,9 @@ def test_the_next_command_fits_the_answer(capsys: pytest.CaptureFixture[str]) ->
     for found, reported in (
         (gate(slower), "Next: perftrail find --range aaaaaaaaaa..bbbbbbbbbb    find the culprit"),
         (
-            gate(slower, head=Revision(id="b" * 40, summary="go on", parents=("a" * 40,))),
-            "Next: perftrail explain bbbbbbbbbb    show what changed; its parent is the base",
+            gate(slower, explain_command="perftrail explain bbbbbbbbbb study --only size=1"),
+            "Next: perftrail explain bbbbbbbbbb study --only size=1    "
+            "show the cause; the base is the parent of the head",
         ),
         (
             gate(unclear),
@@ -492,7 +493,7 @@ def test_the_next_command_fits_the_answer(capsys: pytest.CaptureFixture[str]) ->
         ),
     ):
         print_gate(found)
-        assert capsys.readouterr().out.splitlines()[-1] == reported
+        assert " ".join(capsys.readouterr().out.split()).endswith(" ".join(reported.split()))
     print_gate(gate(noisy(3.0)))
     assert (
         capsys.readouterr()
@@ -614,6 +615,50 @@ def test_noisy_and_discarded_pairs_are_named_by_metric() -> None:
     assert "2 pairs of each metric" in to_plain(gate(*rows[:2]))
 
 
+def test_certain_changes_come_first_the_largest_first_in_either_direction(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = (
+        row(1.18, Verdict.SLOWER, value="a"),
+        row(1.16, Verdict.SLOWER, value="b"),
+        *(row(1.4, Verdict.UNCLEAR, value=f"u{number}") for number in range(3)),
+        row(0.9, Verdict.FASTER, value="c"),
+        row(0.02, Verdict.FASTER, value="d"),
+    )
+    found = gate(*rows, fail_on="never")
+    assert headline(found) == (
+        "2 of 7 metrics worse, 2 better: work.wall[size=d] × 0.02000 [0.01980, 0.02020], "
+        "work.wall[size=a] +18.0 % [+16.8, +19.2], work.wall[size=b] +16.0 % [+14.8, +17.2] and 1 more; "
+        "3 of 7 unclear"
+    )
+    print_gate(found)
+    for text in (capsys.readouterr().out, to_markdown(found).replace("\\", "")):
+        lines = re.findall(r"^(?:\| \S+ \| )?work\.wall\[size=(\w+)\]", text, re.M)
+        assert lines[:4] == ["d", "a", "b", "c"]
+        assert "find the culprit of the largest change, work.wall[size=d]" in text
+    failing = gate(*rows)
+    assert [each.metric.point.values[0][1] for each in failing.changes] == ["a", "b", "d", "c"]
+    assert headline(failing).startswith("gate failed: 2 of 7 metrics worse, 2 better: work.wall[size=a] ")
+    assert "work.wall[size=d]" in headline(failing)
+
+
+def test_a_verdict_says_what_it_means_relative_to_the_threshold(capsys: pytest.CaptureFixture[str]) -> None:
+    """A bound of a certain change is never printed as zero."""
+    small = row(1.11, Verdict.SLOWER)
+    assert small.comparison is not None
+    small = replace(small, comparison=replace(small.comparison, low=1.003, high=1.26))
+    found = gate(small, row(1.5, Verdict.SLOWER, name="cpu"), row(0.5, Verdict.FASTER, name="peak_memory"))
+    assert row_effect(small) == "+11 % [+0.3, +26]"
+    print_gate(found)
+    printed = " ".join(capsys.readouterr().out.split())
+    for text in (printed, to_markdown(found).replace("\\", "")):
+        assert "slower, perhaps by less than 2 %" in text
+        assert "slower by 2 % or more, fails the gate" in text
+        assert "faster by 2 % or more" in text
+        meaning = "worse, but perhaps by less than 2 %, which does not fail the gate: work.wall[size=one]"
+        assert meaning in text
+
+
 def test_layouts_are_named_only_where_they_can_explain_a_difference() -> None:
     def warned(found: Row) -> bool:
         return "memory layouts" in to_plain(gate(found))
@@ -707,7 +752,7 @@ def within(low: float, effect: float, high: float) -> Row:
             within(1.005, 1.005, 1.005),
             "differs by less than 2 %",
             "the same to within 2 %, 1 of 1 metric; smaller differences are certain: work.wall[size=one] 0.5 % more "
-            "each time",
+            "in every pair",
         ),
     ],
 )

@@ -15,7 +15,7 @@ from perftrail.present.shared_sentences import interval_words, pairs_by_metric
 from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.subject import Revision
     from perftrail.results.gate import FailedSide, Gate, Row
@@ -65,17 +65,18 @@ def _broken(gate: Gate) -> str:
 
 def _compared(gate: Gate) -> str:
     metrics = counted(len(gate.rows), "metric")
-    worse = [row for row in gate.rows if row.verdict is Verdict.SLOWER]
-    better = [row for row in gate.rows if row.verdict is Verdict.FASTER]
+    worse = [row for row in gate.changes if row.verdict is Verdict.SLOWER]
+    better = [row for row in gate.changes if row.verdict is Verdict.FASTER]
     unclear = sum(row.verdict is Verdict.UNCLEAR for row in gate.rows)
     if not gate.rows:
         return "nothing could be compared"
     if worse or better:
-        parts = [f"{metric_name(row)} {row_effect(row)}" for row in (*worse, *reversed(better))]
+        parts = [f"{metric_name(row)} {row_effect(row)}" for row in _named_first(worse, better, gate.changes)]
         more = f" and {len(parts) - MOST_NAMED} more" if len(parts) > MOST_NAMED else ""
         count = f"{len(worse)} of {metrics} worse" if worse else f"{len(better)} of {metrics} better"
+        both = f", {len(better)} better" if worse and better else ""
         rest = f"; {unclear} of {len(gate.rows)} unclear" if unclear else ""
-        return f"{count}: {', '.join(parts[:MOST_NAMED])}{more}{rest}"
+        return f"{count}{both}: {', '.join(parts[:MOST_NAMED])}{more}{rest}"
     if unclear:
         small = any(map(_certain_but_small, gate.rows))
         certain = (
@@ -90,6 +91,15 @@ def _compared(gate: Gate) -> str:
     return f"the same to within {percent(gate.threshold)}, {len(gate.rows)} of {metrics}{certain}"
 
 
+def _named_first(worse: Sequence[Row], better: Sequence[Row], changes: Sequence[Row]) -> list[Row]:
+    """Return the changes in the order in which a headline names them: the largest of each direction comes first."""
+    largest = {id(row) for row in (*worse[:1], *better[:1])}
+    return [
+        *(row for row in changes if id(row) in largest),
+        *(row for row in changes if id(row) not in largest),
+    ]
+
+
 def _certain_but_small(row: Row) -> bool:
     """Whether a row certainly differs, by less than the threshold."""
     return row.verdict is Verdict.SAME and row.least > EXACT
@@ -97,11 +107,9 @@ def _certain_but_small(row: Row) -> bool:
 
 def counts_words(gate: Gate) -> str:
     """Return how many metrics were compared, and how many have each verdict."""
-    changed = [row.word for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
-    are_times = set(changed) <= {"slower", "faster"}
     words = {
-        Verdict.SLOWER: "slower" if are_times else "worse",
-        Verdict.FASTER: "faster" if are_times else "better",
+        Verdict.SLOWER: "worse",
+        Verdict.FASTER: "better",
         Verdict.SAME: "same",
         Verdict.UNCLEAR: "unclear",
     }
@@ -141,9 +149,13 @@ def verdict_words(gate: Gate, row: Row) -> str:
         least = found.minimum_detectable
         known = "too few pairs" if least is None else f"could miss a change below {percent(least)}"
         return f"{row.word}: {known}"
-    if row.verdict is Verdict.SAME and _certain_but_small(row):
+    if row.verdict in (Verdict.SLOWER, Verdict.FASTER):
+        limit = percent(gate.threshold)
+        is_large = gate.reaches_threshold(row)
+        return f"{row.word} by {limit} or more" if is_large else f"{row.word}, perhaps by less than {limit}"
+    if _certain_but_small(row):
         return f"differs by less than {percent(gate.threshold)}"
-    if row.verdict is Verdict.SAME and (abs(row.size) > EXACT or found.high - found.low > EXACT):
+    if abs(row.size) > EXACT or found.high - found.low > EXACT:
         return f"same within {percent(gate.threshold)}"
     return row.word
 
@@ -185,21 +197,38 @@ def row_effect(row: Row) -> str:
         return row.note or "not measured"
     if comparison.high - comparison.low < EXACT:
         is_equal = abs(math.log(comparison.effect)) < EXACT
-        return "equal each time" if is_equal else f"{_size(comparison, comparison.effect)} each time"
+        size = "equal" if is_equal else _size(comparison, comparison.effect)
+        return f"{size} in {'the only' if comparison.pairs == 1 else 'every'} pair"
     return ratio_change(comparison.effect, comparison.low, comparison.high)
 
 
 def ratio_change(value: float, low: float, high: float) -> str:
     """Return a ratio after/before with its interval: as percentages, or as a factor if it is large.
 
+    A bound that is not zero is not rounded to zero, because an interval without zero means a certain change.
+
     >>> ratio_change(1.052, 1.041, 1.063), ratio_change(2.3, 2.2, 2.4)
     ('+5.2 % [+4.1, +6.3]', '× 2.30 [2.20, 2.40]')
+    >>> ratio_change(1.11, 1.003, 1.26)
+    '+11 % [+0.3, +26]'
     """
     if value >= 2.0 or value <= 0.5:
         return f"× {interval_words(value, low, high)}"
     low, value, high = ((each - 1.0) * 100.0 for each in (low, value, high))
     digits = min(2, decimals(value, low, high))
-    return f"{_signed(value, digits)} % [{_signed(low, digits)}, {_signed(high, digits)}]"
+    return f"{_signed(value, digits)} % [{_bound(low, digits)}, {_bound(high, digits)}]"
+
+
+MOST_BOUND_DIGITS = 4
+"""Largest number of decimals of a bound in percent."""
+
+
+def _bound(value: float, digits: int) -> str:
+    """Return a bound in percent with as many decimals as its sign needs."""
+    while digits < MOST_BOUND_DIGITS and not float(f"{value:.{digits}f}"):
+        digits += 1
+    text = _signed(value, digits)
+    return text if float(text) else "0"
 
 
 def _signed(value: float, digits: int) -> str:
@@ -336,14 +365,19 @@ def next_command(gate: Gate) -> NextCommand | None:
     It finds the culprit of a change, or shows what differs between two neighbouring revisions. For unclear metrics it
     measures more pairs.
     """
-    if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
-        if gate.head.parents[:1] == (gate.base.id,):
+    if gate.changes:
+        purpose = ""
+        if len(gate.changes) > 1:
+            purpose = f" of the largest change, {metric_name(gate.changes[0])}"
+        if gate.explain_command:
             return NextCommand(
-                command=f"perftrail explain {gate.head.short}",
-                purpose="show what changed; its parent is the base",
+                command=gate.explain_command,
+                purpose=f"show the cause{purpose}; the base is the parent of the head",
             )
         return (
-            NextCommand(command=gate.find_command, purpose="find the culprit") if gate.find_command else None
+            NextCommand(command=gate.find_command, purpose=f"find the culprit{purpose}")
+            if gate.find_command
+            else None
         )
     smallest = min((row.least for row in gate.rows if _certain_but_small(row)), default=0.0)
     if gate.verdict is Verdict.SAME and gate.repeat and smallest:
@@ -503,18 +537,22 @@ def limits(gate: Gate) -> Iterator[str]:
         yield f"same within {within}: the whole interval of the change is; the levels may differ by less than that"
     small = [row for row in gate.rows if row.verdict is Verdict.SLOWER and not gate.reaches_threshold(row)]
     if small:
-        worse, least = counted(len(small), "worse metric"), percent(gate.threshold)
-        yield f"{worse} may differ by less than {least}, which does not fail the gate"
+        named = _some([metric_name(row) for row in small], MOST_NAMED)
+        yield f"certainly worse, but perhaps by less than {within}, which does not fail the gate: {named}"
     for names, words in ((gate.appeared, "new in the head"), (gate.disappeared, "gone from the head")):
         if names:
-            shown = ", ".join(names[:MOST_NAMES])
-            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-            yield f"{words}: {counted(len(names), 'benchmark')} of its suites, not compared: {shown}{more}"
+            benchmarks = counted(len(names), "benchmark")
+            yield f"{words}: {benchmarks} of its suites, not compared: {_some(names, MOST_NAMES)}"
     yield from gate.notes
 
 
 MOST_NAMES = 5
 """Largest number of benchmarks that a sentence names."""
+
+
+def _some(names: Sequence[str], most: int) -> str:
+    """Return the first names, and the number of the others."""
+    return f"{', '.join(names[:most])}{f' and {len(names) - most} more' if len(names) > most else ''}"
 
 
 def _builds_or_layouts(gate: Gate) -> Iterator[str]:

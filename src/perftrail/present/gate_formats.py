@@ -130,7 +130,7 @@ def _below(gate: Gate) -> Iterator[str]:
     if len(others) > MOST_LIMITS:
         yield f"- and {counted(len(others) - MOST_LIMITS, 'more note')}"
     if (found := next_command(gate)) is not None:
-        yield from _command(f"Next: {found.purpose}", found.command)
+        yield from _command(f"Next: {inert(found.purpose)}", found.command)
     yield from _command("To repeat it", gate.repeat)
 
 
@@ -144,10 +144,8 @@ class _Part:
 
 
 def _parts(gate: Gate) -> Iterator[_Part]:
-    """Yield the tables: the worst changes, then the other changes and the unchanged metrics, folded."""
-    worse = [row for row in gate.rows if row.verdict is Verdict.SLOWER]
-    better = [row for row in gate.rows if row.verdict is Verdict.FASTER]
-    changed = [*worse, *reversed(better)]
+    """Yield the tables: the largest changes, then the other changes and the unchanged metrics, folded."""
+    changed = gate.changes
     yield _Part(rows=changed[:MOST_VISIBLE])
     rest = changed[MOST_VISIBLE:]
     yield _Part(rows=rest, title=counted(len(rest), "more changed metric"))
@@ -253,14 +251,14 @@ def _lines(gate: Gate) -> Iterator[str]:
     yield headline(gate)
     yield f"base {revision_words(gate.base)}"
     yield f"head {revision_words(gate.head)}"
-    for row in gate.rows:
+    for row in gate.certain_first:
         meaning = verdict_words(gate, row)
         parts = (
             metric_name(row),
             row_effect(row),
             *levels_words(row),
             counted(row.pairs, "pair"),
-            "" if meaning == row.word else meaning.removeprefix(f"{row.word}: "),
+            meaning.removeprefix(row.word).lstrip(":, "),
         )
         yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, parts)])
     if gate.rows:

@@ -53,12 +53,12 @@ MOST_ROWS = 40
 
 
 def draw(gate: Gate) -> str:
-    """Return a chart of the worst rows as SVG."""
+    """Return a chart of the first rows as SVG."""
     rows = [
         ComparisonRow.of(
             row.comparison, row=metric_name(row), subject="head", ratios=row.ratios, verdict=row.word
         )
-        for row in gate.rows[:MOST_ROWS]
+        for row in gate.certain_first[:MOST_ROWS]
         if row.comparison is not None
     ]
     return svg(
@@ -214,7 +214,8 @@ def print_gate(gate: Gate) -> None:
     for text in limits(gate):
         console.print(Text(escaped(capitalised(text), longest=LONGEST)))
     if (found := next_command(gate)) is not None:
-        words = next_line(f"{escaped(found.command, longest=LONGEST)}    {found.purpose}")
+        command, purpose = (escaped(text, longest=LONGEST) for text in (found.command, found.purpose))
+        words = next_line(f"{command}    {purpose}")
         console.print(Text(words, style="dim"))
 
 
@@ -243,7 +244,7 @@ def print_comparisons(comparisons: Sequence[Gate]) -> None:
 def _table(gate: Gate) -> Table:
     table = plain_table(("metric", "base", "head", change_title(gate), "", "verdict"), right=("base", "head"))
     limit = bar_limit(gate)
-    for row in gate.rows:
+    for row in gate.certain_first:
         style = STYLES[row.verdict]
         table.add_row(
             Text(escaped(metric_name(row))),

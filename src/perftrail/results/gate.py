@@ -337,6 +337,9 @@ class GateJson(TypedDict):
     notes: list[str]
     repeat: Annotated[str, "the command that repeats the comparison"]
     find: Annotated[str, "the command that searches for the culprit"]
+    explain: Annotated[
+        str, "the command that explains the largest change; empty unless the base is the head's first parent"
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,8 +352,9 @@ class Gate:
     the comparison. `layout_noise` is the spread between builds of this history without a change, `None` if unknown.
     `tools` are the versions of the tools that built both, and `differences` is what differs besides the program's text.
     `appeared` are benchmarks that only the suites of the head have, `disappeared` those that only the base has.
-    `why` are the functions that made benchmarks slower, in words. `notes` limit the answer. `repeat` and `find_command`
-    are the commands that repeat the comparison and search for the culprit.
+    `why` are the functions that made benchmarks slower, in words. `notes` limit the answer. `repeat`, `find_command`
+    and `explain_command` are the commands that repeat the comparison, search for the culprit of the first of `changes`,
+    and explain that change. The last one is empty unless the base is the head's first parent.
     """
 
     title: str
@@ -376,7 +380,20 @@ class Gate:
     notes: tuple[str, ...] = ()
     repeat: str = ""
     find_command: str = ""
+    explain_command: str = ""
     threshold_source: str = "--threshold"
+
+    @property
+    def changes(self) -> tuple[Row, ...]:
+        """The certain changes: first those that trip the gate, then the others; each the largest first."""
+        found = [row for row in self.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
+        return tuple(sorted(found, key=lambda row: (not self.trips(row), -round(abs(row.size), 9))))
+
+    @property
+    def certain_first(self) -> tuple[Row, ...]:
+        """All rows: the certain changes, then the unclear and the unchanged ones."""
+        others = [row for row in self.rows if row.verdict in (Verdict.UNCLEAR, Verdict.SAME)]
+        return (*self.changes, *others)
 
     def trips(self, row: Row) -> bool:
         """Whether a row trips the gate.
@@ -504,6 +521,7 @@ class Gate:
             "notes": list(self.notes),
             "repeat": self.repeat,
             "find": self.find_command,
+            "explain": self.explain_command,
         }
 
     def _row(self, row: Row) -> GateRowJson:

@@ -262,7 +262,9 @@ def _why_slower(gate: Gate, study: Study, base: str, head: str, options: Session
 def _with_commands(
     gate: Gate, path: str | None, comparison: CompareOptions, sources: SourceOptions, options: SessionOptions
 ) -> Gate:
-    """Return a comparison with the command that repeats it, and the command that searches for the culprit."""
+    """Return a comparison with the commands that repeat it, search for its largest change, and explain that change."""
+    from glob import escape
+
     study = repeated_options(path, sources, replace(options, store=None))
     metric_words = [word for metric in comparison["metrics"] for word in ("--metric", metric)]
     words = [*metric_words, *(word for name in comparison["benchmarks"] for word in ("--benchmark", name))]
@@ -275,13 +277,22 @@ def _with_commands(
     ):
         if value is not None:
             words += [option, str(value)]
-    worst = [row.metric for row in gate.rows if str(row.verdict) == "slower"][:1]
-    search_words = [word for metric in worst for word in ("--metric", metric.name)]
-    if worst and worst[0].variant != "plain":
-        search_words += ["--variant", worst[0].variant]
+    largest = gate.changes[0].metric if gate.changes else None
+    search_words = ["--metric", largest.name] if largest else []
+    only = {}
+    if largest:
+        only = {"benchmark": largest.benchmark, **{name: str(value) for name, value in largest.point.values}}
+        if largest.variant != "plain":
+            search_words += ["--variant", largest.variant]
+            only["variant"] = largest.variant
+    only_words = [word for name, value in only.items() for word in ("--only", f"{name}={escape(value)}")]
     ends = (gate.base.short, gate.head.short)
+    explain_command = ""
+    if largest and gate.head.parents[:1] == (gate.base.id,):
+        explain_command = f"perftrail explain{shell_words((gate.head.short, *study, *only_words))}"
     return replace(
         gate,
         repeat=f"perftrail compare{shell_words((*ends, *study, *words))}",
         find_command=f"perftrail find{shell_words((*study, *search_words, '--range', '..'.join(ends)))}",
+        explain_command=explain_command,
     )

@@ -105,7 +105,7 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
                             str(row.pairs),
                             verdict_words(gate, row),
                         )
-                        for row in gate.rows
+                        for row in gate.certain_first
                     ),
                     numbers=frozenset({1, 2, 4}),
                 ),
@@ -121,7 +121,7 @@ def _failures(gate: Gate, number: int) -> Iterator[Table]:
 
 
 def _chart(gate: Gate, *, name: str) -> Chart | None:
-    """Return the chart of the worst rows with pairs; `None` without any."""
+    """Return the chart of the first rows with pairs; `None` without any."""
     head = gate.head.short
     rows = [
         ComparisonRow.of(
@@ -131,7 +131,7 @@ def _chart(gate: Gate, *, name: str) -> Chart | None:
             ratios=row.ratios,
             verdict=row.word,
         )
-        for row in gate.rows[:MOST_DRAWN]
+        for row in gate.certain_first[:MOST_DRAWN]
         if row.comparison is not None and row.has_verdict
     ]
     if not rows:
