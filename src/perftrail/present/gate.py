@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.program import layout_words, layouts_explain
 from perftrail.model.recipe import PLAIN
-from perftrail.model.wording import change, counted, decimals, levels, listed, percent, quantity
+from perftrail.model.wording import change, counted, decimals, duration, levels, listed, percent, quantity
 from perftrail.present.shared_sentences import interval_words, pairs_by_metric
 from perftrail.stats.comparison import Verdict
 
@@ -82,7 +82,7 @@ def _compared(gate: Gate) -> str:
         certain = (
             f"no change of {percent(gate.threshold)} or more is certain" if small else "no change is certain"
         )
-        return f"{certain}, {unclear} of {metrics} unclear; {could_miss(gate) or detectable_words(gate)}"
+        return f"{certain}, {unclear} of {metrics} unclear; {'; '.join(_sensitivity_and_need(gate))}"
     if all(row.one_build for row in gate.rows):
         return "the same: the builds are equal"
     smaller = [f"{metric_name(row)} {row_effect(row)}" for row in gate.rows if _certain_but_small(row)]
@@ -168,18 +168,9 @@ def unclear_warning(gate: Gate) -> str:
     rows = gate.undecided
     if not rows or gate.exit_code == 1:
         return ""
-    found = [row.comparison.minimum_detectable for row in rows if row.comparison is not None]
-    known = [least for least in found if least is not None]
-    if not known:
-        missed = "there are too few pairs for a verdict"
-    elif percent(min(known)) == percent(max(known)):
-        missed = f"a change below {percent(max(known))} could be missed"
-    else:
-        span = f"{percent(min(known))} to {percent(max(known))}"
-        missed = f"changes below {span} could be missed, depending on the metric"
     are = "is" if len(rows) == 1 else "are"
     count = f"{len(rows)} of {counted(len(gate.rows), 'metric')} {are} unclear"
-    return f"{count}: {missed}; --fail-on unclear makes an unclear gate fail"
+    return f"{count}: {sensitivity(rows)}; --fail-on unclear makes an unclear gate fail"
 
 
 def metric_name(row: Row) -> str:
@@ -300,49 +291,47 @@ def bar_limit(gate: Gate) -> float:
     return min(math.log(4.0), max(4.0 * math.log1p(gate.threshold), 2.0 * typical))
 
 
-def detectable_words(gate: Gate) -> str:
-    """Return the minimum detectable change in words."""
-    minimums = [
-        row.comparison.minimum_detectable
-        for row in gate.rows
-        if row.comparison is not None and row.comparison.minimum_detectable is not None
-    ]
-    if not minimums:
-        needed = max(
-            (row.comparison.needed_pairs for row in gate.rows if row.comparison is not None), default=0
-        )
-        return f"no verdict yet: a verdict needs {needed} pairs" if needed else "no metric was compared"
-    if max(minimums) < EXACT:
-        return "any change would have been detected: all samples are equal"
-    if len(minimums) == 1 or percent(min(minimums)) == percent(max(minimums)):
-        return f"a change of {percent(max(minimums))} would have been detected"
-    span = f"{percent(min(minimums))} to {percent(max(minimums))}"
-    return f"a change of {span} would have been detected, depending on the metric"
+def sensitivity(rows: Sequence[Row]) -> str:
+    """Return which changes of these rows could be missed: the one statement of sensitivity in every output."""
+    found = [row.comparison for row in rows if row.comparison is not None]
+    known = [each.minimum_detectable for each in found if each.minimum_detectable is not None]
+    if not found:
+        return "no metric was compared"
+    if not known:
+        return f"no verdict yet: a verdict needs {max(each.needed_pairs for each in found)} pairs"
+    least, most = percent(min(known)), percent(max(known))
+    if max(known) < EXACT:
+        return "no change could be missed: all samples are equal"
+    if least == most:
+        return f"a change below {most} could be missed"
+    return f"changes below {least} to {most} could be missed, depending on the metric"
 
 
 MOST_PAIRS = 1000
 """perftrail does not propose more pairs than this: the metric is too noisy on this machine."""
 
+MOST_SECONDS = 3600.0
+"""perftrail proposes a longer measurement than this only if no shorter one leads to a verdict."""
 
-def could_miss(gate: Gate) -> str:
-    """Return that the comparison could miss a change of the threshold, and how many more pairs would detect it.
 
-    The text is empty if it could not.
-    """
-    more = sorted(gate.more_pairs(row) for row in gate.rows if gate.could_miss(row))
-    if not more:
-        return ""
-    least, most = (
-        _rounded(pairs) if pairs <= MOST_PAIRS else f"more than {MOST_PAIRS:,}"
-        for pairs in (more[0], more[-1])
+def _sensitivity_and_need(gate: Gate) -> Iterator[str]:
+    """Yield which changes of the unclear rows could be missed, and how many more pairs the threshold needs."""
+    yield sensitivity([row for row in gate.rows if row.verdict is Verdict.UNCLEAR])
+    needs = sorted(
+        ((gate.more_pairs(row), metric_name(row)) for row in gate.rows if gate.could_miss(row)),
+        key=lambda need: need[0],
     )
-    count = (
-        f"{least} more pairs"
-        if least == most
-        else f"{least} more pairs for the steadiest metric, {most} for the noisiest"
-    )
-    about = "" if least.startswith("more") else "about "
-    return f"could miss a {percent(gate.threshold)} change; needs {about}{count}"
+    if needs:
+        (least, first), (most, last) = needs[0], needs[-1]
+        one = _about(least) == _about(most)
+        pairs = f"{_about(least)} more pairs"
+        if not one:
+            pairs = f"{pairs} for {first}, {_about(most)} for {last}"
+        yield f"to detect {percent(gate.threshold)}: {pairs}"
+
+
+def _about(pairs: int) -> str:
+    return f"about {_rounded(pairs)}" if pairs <= MOST_PAIRS else f"more than {MOST_PAIRS:,}"
 
 
 def _rounded(pairs: int) -> str:
@@ -362,8 +351,8 @@ class NextCommand:
 def next_command(gate: Gate) -> NextCommand | None:
     """Return the command that settles or explains the answer; `None` if there is nothing left to do.
 
-    It finds the culprit of a change, or shows what differs between two neighbouring revisions. For unclear metrics it
-    measures more pairs.
+    It finds the culprit of the largest change, or explains it if base and head are neighbours. For unclear metrics it
+    measures more pairs, if their number is useful.
     """
     if gate.changes:
         purpose = ""
@@ -384,38 +373,56 @@ def next_command(gate: Gate) -> NextCommand | None:
         threshold = f"{50.0 * math.expm1(smallest):.1g}%"
         command = _with_option(gate.repeat, "--threshold", threshold)
         return NextCommand(command=command, purpose="judge the smaller difference, too")
-    pairs = max((row.pairs for row in gate.rows), default=0)
-    if gate.verdict is Verdict.UNCLEAR and gate.repeat and pairs:
-        command = _with_option(gate.repeat, "--max-pairs", str(_pairs_to_try(gate, pairs)))
-        purpose = (
-            "measure more pairs"
-            if _can_settle(gate)
-            else "measure twice as many pairs, to detect smaller changes"
-        )
-        return NextCommand(command=command, purpose=purpose)
-    return None
+    return _more_pairs(gate) if gate.verdict is Verdict.UNCLEAR and gate.repeat else None
 
 
-def _totals(gate: Gate) -> list[int]:
-    """Return how many pairs would detect the threshold in each unclear metric, in ascending order."""
-    return sorted(row.pairs + gate.more_pairs(row) for row in gate.rows if gate.could_miss(row))
+def _more_pairs(gate: Gate) -> NextCommand | None:
+    """Return the command that leads to a verdict on as many unclear metrics as possible within `MOST_SECONDS`.
 
-
-def _can_settle(gate: Gate) -> bool:
-    """Whether a useful number of pairs would detect the threshold in an unclear metric."""
-    totals = _totals(gate)
-    return not totals or totals[0] <= MOST_PAIRS
-
-
-def _pairs_to_try(gate: Gate, pairs: int) -> int:
-    """Return a maximum of pairs that detects the threshold in each unclear metric, or in the steadiest.
-
-    It is twice the present maximum if a useful number of pairs would not detect it.
+    It is `None` if no metric would get a verdict with `MOST_PAIRS` pairs.
     """
-    totals = _totals(gate)
-    if not totals or totals[0] > MOST_PAIRS:
-        return 2 * pairs
-    return max(pairs + 1, totals[-1] if totals[-1] <= MOST_PAIRS else totals[0])
+    totals = sorted(
+        pairs for row in gate.rows if row.verdict is Verdict.UNCLEAR if (pairs := gate.useful_pairs(row))
+    )
+    possible = [pairs for pairs in totals if pairs <= MOST_PAIRS]
+    if not possible:
+        return None
+    most = max((pairs for pairs in possible if gate.seconds_to(pairs) <= MOST_SECONDS), default=possible[0])
+    enough, unclear = sum(pairs <= most for pairs in totals), len(totals)
+    share = "" if enough == unclear else f", enough for {enough} of {counted(unclear, 'unclear metric')}"
+    seconds = gate.seconds_to(most)
+    duration_words = f", about {duration(seconds)} more" if seconds else ""
+    return NextCommand(
+        command=_with_option(_without_option(gate.repeat, "--budget"), "--max-pairs", str(most)),
+        purpose=f"measure up to {counted(most, 'pair')}{duration_words}{share}",
+    )
+
+
+NOISY = 4
+"""A row that needs this many times its pairs is too noisy."""
+
+SHORT = 0.5
+"""Seconds of an invocation below which noise matters more."""
+
+
+def advice(gate: Gate) -> str:
+    """Return how a benchmark becomes less noisy, if more pairs would take long or are too many; else an empty text."""
+    rows = [
+        row
+        for row in gate.rows
+        if row.verdict is Verdict.UNCLEAR and row.metric.unit == "s" and gate.could_miss(row)
+        if (pairs := gate.useful_pairs(row)) > min(MOST_PAIRS, NOISY * row.pairs)
+        or gate.seconds_to(pairs) > MOST_SECONDS
+    ]
+    if not rows:
+        return ""
+    named = _some(list(dict.fromkeys(row.metric.benchmark for row in rows)), MOST_NAMED)
+    each = min(row.seconds / (2 * (row.pairs + row.discarded)) for row in rows)
+    longer = f"use longer inputs (an invocation takes {duration(each)}), or " if 0.0 < each < SHORT else ""
+    return (
+        f"{named}: too noisy here for {percent(gate.threshold)}; {longer}count instructions instead of time, in a "
+        'second benchmark with the same command and counters = ["instructions"]'
+    )
 
 
 def _with_option(command: str, option: str, value: str) -> str:
@@ -424,11 +431,20 @@ def _with_option(command: str, option: str, value: str) -> str:
     >>> _with_option("perftrail compare a b --max-pairs 9 --budget 1min", "--max-pairs", "18")
     'perftrail compare a b --budget 1min --max-pairs 18'
     """
+    return shlex.join([*shlex.split(_without_option(command, option)), option, value])
+
+
+def _without_option(command: str, option: str) -> str:
+    """Return a command without an option and its value.
+
+    >>> _without_option("perftrail compare a b --budget 1min --staged", "--budget")
+    'perftrail compare a b --staged'
+    """
     words = shlex.split(command)
     while option in words:
         at = words.index(option)
         del words[at : at + 2]
-    return shlex.join([*words, option, value])
+    return shlex.join(words)
 
 
 FAILS = {
@@ -457,18 +473,21 @@ def policy(gate: Gate) -> str:
 
 
 def certainty(gate: Gate) -> str:
-    """Return how certain the verdicts are, and the minimum detectable change."""
+    """Return how certain the verdicts are, and which changes could be missed."""
     compared = sum(row.comparison is not None for row in gate.rows)
     if not compared:
         one_build = any(row.one_build for row in gate.rows)
         return "equal builds need no measuring" if one_build else "nothing was compared"
     several = "both verdicts" if compared == 2 else f"all {compared} verdicts"
     shared = f"{several} together are" if compared > 1 else "the verdict is"
-    certain = all(row.verdict in (Verdict.SLOWER, Verdict.FASTER) for row in gate.rows)
+    unclear = [row for row in gate.rows if row.verdict is Verdict.UNCLEAR]
+    others = unclear or [
+        row for row in gate.rows if row.verdict is Verdict.SAME and row.comparison is not None
+    ]
     return (
         f"{shared} wrong in at most {percent(1.0 - gate.confidence)} of such comparisons, at any stopping time; "
         f"changes below {percent(gate.threshold)} count as none "
-        f"({_threshold_source(gate)})" + ("" if certain else f"; {detectable_words(gate)}")
+        f"({_threshold_source(gate)})" + (f"; {sensitivity(others)}" if others else "")
     )
 
 
@@ -544,6 +563,8 @@ def limits(gate: Gate) -> Iterator[str]:
             benchmarks = counted(len(names), "benchmark")
             yield f"{words}: {benchmarks} of its suites, not compared: {_some(names, MOST_NAMES)}"
     yield from gate.notes
+    if words := advice(gate):
+        yield words
 
 
 MOST_NAMES = 5

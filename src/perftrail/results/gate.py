@@ -139,6 +139,11 @@ class Row:
         return max(math.log(self.comparison.low), -math.log(self.comparison.high), 0.0)
 
     @property
+    def benchmark_in_variant(self) -> tuple[str, str]:
+        """The benchmark and the variant, whose points share their pairs."""
+        return self.metric.benchmark, self.metric.variant
+
+    @property
     def basis(self) -> Literal["", "builds", "layouts"]:
         """What a certain difference applies to: these two builds, or all layouts of both; empty without one."""
         if self.verdict not in (Verdict.SLOWER, Verdict.FASTER):
@@ -431,6 +436,29 @@ class Gate:
         assert row.comparison.minimum_detectable is not None
         ratio = math.log1p(row.comparison.minimum_detectable) / math.log1p(self.threshold)
         return max(1, math.ceil(row.pairs * (ratio**2 - 1.0)))
+
+    def useful_pairs(self, row: Row) -> int:
+        """Return about how many pairs in total would lead to a verdict on an unclear row; zero if nothing is known."""
+        found = row.comparison
+        if found is None or not row.pairs:
+            return 0
+        if found.minimum_detectable is None:
+            return 2 * found.needed_pairs * max(1, round(row.pairs / found.pairs))
+        return row.pairs + self.more_pairs(row) if self.could_miss(row) else 2 * row.pairs
+
+    def seconds_to(self, pairs: int) -> float:
+        """Return about how many more seconds the benchmarks with unclear rows take to reach this number of pairs.
+
+        The estimate includes noisy pairs that others replace. Builds exist already.
+        """
+        total = 0.0
+        for name in {row.benchmark_in_variant for row in self.rows if row.verdict is Verdict.UNCLEAR}:
+            rows = [row for row in self.rows if row.benchmark_in_variant == name and row.pairs]
+            by_point = {row.metric.point: row.seconds for row in rows}
+            known = max((row.pairs for row in rows), default=0)
+            if known:
+                total += max(0, pairs - known) * sum(by_point.values()) / known
+        return total
 
     def reaches_threshold(self, row: Row) -> bool:
         """Whether a row's change certainly reaches the threshold."""
