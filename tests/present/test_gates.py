@@ -572,8 +572,8 @@ def test_the_next_command_can_give_an_answer_and_states_its_time() -> None:
     slow = [replace(noisy(least, value=str(least)), seconds=200.0) for least in (0.0404, 0.0603)]
     command = next_command(gate(*slow, repeat=repeat))
     assert command is not None  # 60 more pairs take 20 min, the 160 for both metrics almost an hour
-    assert command.command == "perftrail compare a b --max-pairs 179"
-    assert command.purpose == "measure up to 179 pairs, about 53 min more"
+    assert command.command == "perftrail compare a b --max-pairs 175"
+    assert command.purpose == "measure up to 175 pairs, about 51 min 40 s more"
     slower = [replace(each, seconds=400.0) for each in slow]
     command = next_command(gate(*slower, repeat=repeat))
     assert command is not None
