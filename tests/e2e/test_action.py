@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 import yaml
 
 from perftrail.cli.commands.compare import command
+from tests.docs.pages import DOCS, blocks
 from tests.sources.repositories import Repository
 from tests.starting import REPOSITORY
 
@@ -418,3 +420,47 @@ def test_the_template_for_gitlab_runs_an_existing_command() -> None:
         ["bash", "-n", "-c", "\n".join(job["script"])], capture_output=True, check=False
     )
     assert syntax_check.returncode == 0
+
+
+def guide_blocks() -> list[str]:
+    return [block.text for block in blocks(DOCS / "how-to" / "ci.md") if block.kind == "yaml"]
+
+
+def test_the_guide_shows_the_template_as_it_is() -> None:
+    assert TEMPLATE.read_text() in guide_blocks()
+
+
+def test_the_guide_names_the_action_that_this_version_releases() -> None:
+    version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
+    used = [
+        line.split()[-1]
+        for text in guide_blocks()
+        for line in text.splitlines()
+        if "perftrail/perftrail@" in line
+    ]
+    assert set(used) == {f"perftrail/perftrail@v{version}"}
+
+
+@pytest.mark.parametrize("known", ["", "41\n42\n"])
+def test_the_guide_s_workflow_without_the_action_writes_or_updates_the_comment(
+    tmp_path: Path, known: str
+) -> None:
+    [workflow] = [yaml.safe_load(text) for text in guide_blocks() if "name: performance" in text]
+    [step] = [each for each in workflow["jobs"]["performance"]["steps"] if each.get("name") == "Comment"]
+    (tmp_path / "gh").write_text(GH.format(python=sys.executable))
+    (tmp_path / "gh").chmod(0o755)
+    (tmp_path / "comment.md").write_text("<!-- perftrail compare 0 -->\ntext\n")
+    env = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "GITHUB_REPOSITORY": "owner/name",
+        "GH_LOG": str(tmp_path / "log"),
+        "GH_HOST": "github.com",
+        "GH_KNOWN": known,
+        "NUMBER": "7",
+    }
+    words = ["bash", "-eo", "pipefail", "-c", step["run"]]
+    subprocess.run(words, cwd=tmp_path, env=env, check=True)
+    *_, last = (json.loads(line) for line in (tmp_path / "log").read_text().splitlines())
+    where = "repos/owner/name/issues/comments/41" if known else "repos/owner/name/issues/7/comments"
+    assert last["words"][2:5] == ["--method", "PATCH" if known else "POST", where]
+    assert last["body"].startswith("<!-- perftrail compare 0 -->")
