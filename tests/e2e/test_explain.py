@@ -46,6 +46,9 @@ def explained(locked: Releases, tmp_path_factory: pytest.TempPathFactory) -> tup
     study = write_study(tmp_path_factory.mktemp("explained") / "study", locked)
     done = perftrail("explain", locked.fix, str(study), "--only", "threads=8", "--json")
     answer: dict[str, Any] = json.loads(done.stdout)
+    if shutil.which("strace"):  # it shows that the program opens no file of Python or Java
+        assert "Python functions" not in done.stderr
+        assert "Java functions" not in done.stderr
     return study, answer
 
 

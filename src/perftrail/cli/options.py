@@ -283,7 +283,11 @@ def _with_selected(study: Study, bench: str) -> Study:
         raise UsageError(f"--bench {quoted(bench)}: is not a regular expression: {error}") from error
     benchmarks = {name: each for name, each in study.benchmarks.items() if wanted.search(name)}
     if not benchmarks and not study.suites:
-        raise UsageError(f"--bench {quoted(bench)}: matches none of {listed(study.benchmarks, 'and')}")
+        raise UsageError(
+            f"--bench {quoted(bench)}: matches none of the benchmarks {listed(study.benchmarks, 'and')}; "
+            "select points with --metric 'NAME[parameter=value]' (compare, explain, find) or with --only "
+            "parameter=value (check, explain, export, run)"
+        )
     return replace(
         study,
         benchmarks=benchmarks,

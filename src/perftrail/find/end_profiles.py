@@ -20,6 +20,7 @@ from perftrail.measure.function_profilers import (
     AllocationProfiler,
     CallgrindProfiler,
     PythonProfiler,
+    applicable,
     profile_pairs,
     program_functions,
 )
@@ -148,9 +149,10 @@ def _profile(
     seconds = plain.ran.wall_seconds
     found = NOTHING
     for alternatives in (profilers, allocations):
-        for profiler in alternatives:
-            if not worth.pays(profiler, seconds) or profiler.unsupported_reason():
-                continue
+        possible = [
+            each for each in alternatives if worth.pays(each, seconds) and not each.unsupported_reason()
+        ]
+        for profiler in applicable(possible, invoker, after):
             yield Profiling(benchmark=after.cell.benchmark, seconds=_cost(profiler, seconds))
             profiles = profile_pairs(profiler, before, after)
             if not isinstance(profiles, Failure) and profiles.before:

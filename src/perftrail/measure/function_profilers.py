@@ -67,6 +67,8 @@ class FunctionProfiler(Protocol):
     method: str
     slowdown: float
     pairs: int
+    opens: tuple[str, ...]
+    """Parts of the names of files, one of which every program of its kind executes or opens; empty for any program."""
 
     def unsupported_reason(self) -> str:
         """Return the reason why this machine does not support it, with a remedy; empty if it does."""
@@ -96,6 +98,7 @@ class CallgrindProfiler:
 
     name = "instructions"
     method = "callgrind"
+    opens: tuple[str, ...] = ()
 
     def __init__(self, invoker: Invoker, *, pairs: int, simulated: bool = True) -> None:
         self.pairs = pairs
@@ -161,6 +164,7 @@ class AllocationCounter:
 
     name = "allocations"
     method = "preload"
+    opens: tuple[str, ...] = ()
     slowdown = 1.0
 
     def __init__(self, invoker: Invoker) -> None:
@@ -217,6 +221,7 @@ class PythonProfiler:
     name = "Python functions"
     method = "cprofile"
     slowdown = PYTHON_SLOWDOWN
+    opens: tuple[str, ...] = ("python", "pypy")
 
     def __init__(self, invoker: Invoker, *, pairs: int) -> None:
         self.pairs = pairs
@@ -280,6 +285,7 @@ class JavaProfiler:
     name = "Java functions"
     method = "jfr"
     slowdown = 2.0
+    opens: tuple[str, ...] = ("libjvm",)
 
     def __init__(self, invoker: Invoker, *, pairs: int) -> None:
         self.pairs = pairs
@@ -324,6 +330,7 @@ class PerfProfiler:
     name = "sampled stacks"
     method = "perf"
     slowdown = 2.0
+    opens: tuple[str, ...] = ()
 
     def __init__(self, invoker: Invoker, *, pairs: int) -> None:
         self.pairs = pairs
@@ -375,6 +382,58 @@ class PerfProfiler:
             return Failure(stage="metric", message="perf took no samples; the program may be too short")
         inside = program_functions(ready)
         return profile.with_bodies(self._code.bodies(each for each in profile.own if inside(each)))
+
+
+OPENING_SLOWDOWN = 3.0
+"""Typical slowdown of a program under strace if it stops only where the program opens or executes a file."""
+
+_OPENING = "trace=?execve,?execveat,?open,?openat,?openat2"
+
+
+def applicable(
+    profilers: Sequence[FunctionProfiler], invoker: Invoker, ready: Ready
+) -> tuple[FunctionProfiler, ...]:
+    """Return the profilers for the kind of a program, by the files that all its processes execute and open.
+
+    This starts the program once under strace. All profilers are returned if that is not possible.
+    """
+    if not any(each.opens for each in profilers) or (opened := _opened_files(invoker, ready)) is None:
+        return tuple(profilers)
+    return tuple(each for each in profilers if not each.opens or any(part in opened for part in each.opens))
+
+
+def _opened_files(invoker: Invoker, ready: Ready) -> str | None:
+    """Return the calls with which an invocation executes and opens files, in lower case; `None` if unknown.
+
+    The paths have no directories of the build, whose names say nothing about the program.
+    """
+    strace = shutil.which("strace")
+    if strace is None:
+        return None
+    with invoker.temporary_directory() as scratch:
+        words = (
+            strace,
+            "-f",
+            "-qq",
+            "--seccomp-bpf",
+            "-e",
+            _OPENING,
+            "-e",
+            "signal=none",
+            "-o",
+            f"{scratch}/calls",
+            "--",
+        )
+        observed = invoker.observe(
+            ready, "opened-files", lambda command: under(words, command, slowdown=OPENING_SLOWDOWN)
+        )
+        texts = _texts(Path(scratch), "calls")
+    if isinstance(observed.result, Failure) or not texts:
+        return None
+    text = texts[0]
+    for root in (*roots(ready), scratch):
+        text = text.replace(root, "")
+    return text.lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,12 +59,23 @@ def print_explained(explained: ExplainReport, *, study_file: str | None) -> None
         console.print()
         _print_cell(cell)
     console.print()
+    if explained.searched:
+        console.print(Text(searched_words(explained), style="dim"))
     for name, failure in explained.failures:
         console.print(Text(f"{name}: {failure_words(failure)}"))
     for each in explained.unavailable:
         console.print(Text(f"Not available here: {each.what}: {escaped(each.why, longest=200)}", style="dim"))
     for command in next_commands(explained, study_file=study_file):
         console.print(Text(next_line(command), style="dim"))
+
+
+def searched_words(explained: ExplainReport) -> str:
+    """Return why the report has no other points."""
+    names = [escaped(name, longest=LONGEST_NAME) for name in explained.searched]
+    return (
+        f"Only the points of the searches that found {explained.culprit.short}: {_first_named(names)}; "
+        "--only 'benchmark=*' selects all points"
+    )
 
 
 def next_commands(explained: ExplainReport, *, study_file: str | None) -> list[str]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from perftrail.model.store_records import SearchRecord
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
+    from perftrail.model.target import Target
     from perftrail.ports import Engine, Pending
     from perftrail.results.rows import Row
     from perftrail.stats.changepoints import ChangePoint, Changes
@@ -271,6 +272,29 @@ def _certified(each: HistoryChange, effects: Mapping[Named, Mapping[str, Json]])
                     point = replace(point, before=before, after=after)
                 return replace(each, point=replace(point, alert=True))
     return each
+
+
+def searched_targets(study: Study, records: Sequence[SearchRecord], culprit: str) -> tuple[Target, ...]:
+    """Return the metrics of all stored answers that name a revision, also one inside a merge, as a candidate."""
+    found: dict[str, Target] = {}
+    for record in records:
+        for answer in answers_of(record):
+            if culprit in set(candidate_ids(answer)):
+                with suppress(TargetError):
+                    target = resolve(study, str(answer.get("metric", "")), str(answer.get("variant", PLAIN)))
+                    found[f"{target.variant} {target.name}"] = target
+    return tuple(found.values())
+
+
+def candidate_ids(answer: Mapping[str, Json]) -> Iterator[str]:
+    """Yield the ids of the candidates of all changes of an answer, also of those inside merges."""
+    changes = answer.get("changes")
+    found = list(changes) if isinstance(changes, list) else []
+    for change in found:
+        if isinstance(change, dict):
+            revisions = change.get("revisions")
+            yield from (str(id_) for id_ in (revisions if isinstance(revisions, list) else ()))
+            found.append(change.get("inside"))
 
 
 def culprit_ids(records: Iterable[SearchRecord]) -> frozenset[str]:

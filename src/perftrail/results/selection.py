@@ -1,9 +1,9 @@
-"""Select cells of a plan with `--only`, and the targets of a comparison with `--benchmark` and `--metric`."""
+"""Select cells of a plan with `--only` or `--metric`, and the targets of a comparison."""
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,9 @@ from perftrail.model.target import TargetError, known_value, metric_names, parse
 from perftrail.model.wording import quoted, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from perftrail.model.benchmark import Point
     from perftrail.model.plan import Cell
     from perftrail.model.study import Study
     from perftrail.model.target import MetricReference, Target
@@ -21,16 +22,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Cells that match one of the patterns of every name: `revision`, `variant`, `benchmark` or a parameter."""
+    """Cells that match one of the patterns of every name: `revision`, `variant`, `benchmark` or a parameter.
+
+    If there are `places`, a cell must also be at one of them: a variant, a benchmark and a point.
+    """
 
     rules: tuple[tuple[str, str], ...] = ()
+    places: frozenset[tuple[str, str, Point]] = frozenset()
 
     def includes(self, cell: Cell) -> bool:
         """Whether the selection includes a cell. A parameter that a benchmark lacks does not exclude it."""
+        if self.places and (cell.subject.variant, cell.benchmark, cell.point) not in self.places:
+            return False
         return all(
             any(_matches(cell, name, pattern) for other, pattern in self.rules if other == name)
             for name in {name for name, _ in self.rules}
         )
+
+    def at(self, targets: Iterable[Target]) -> Selection:
+        """Return the part of the selection at the points of these targets; all of it without a target."""
+        places = frozenset((each.variant, each.benchmark, point) for each in targets for point in each.points)
+        return replace(self, places=places)
 
 
 def select(study: Study, texts: Sequence[str]) -> Selection:
@@ -149,6 +161,19 @@ def choose(study: Study, *, benchmarks: tuple[str, ...], metrics: tuple[str, ...
                 f"--metric {text}: no benchmark has {quoted(each.name)} there{suggestion(each.name, known)}"
             )
     return choice
+
+
+def metric_targets(study: Study, metrics: tuple[str, ...]) -> tuple[Target, ...]:
+    """Return the targets that `--metric` names, in all variants. Raises `UsageError` for names that the study lacks."""
+    if not metrics:
+        return ()
+    choice = choose(study, benchmarks=(), metrics=metrics)
+    return tuple(
+        target
+        for benchmark in study.benchmarks
+        for variant in study.variants
+        for target in choice.of(study, benchmark, variant)
+    )
 
 
 def _fits(study: Study, wanted: MetricReference, target: Target) -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from perftrail.results.changes import answers_of
+from perftrail.results.changes import answers_of, candidate_ids
 from perftrail.results.show import SearchStepsJson
 from perftrail.verbs.explain.functions import ExplanationJson, stored_explanation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from perftrail.model.json_data import Json
     from perftrail.model.store_records import ExplanationRecord, SearchRecord
 
 MOST_FUNCTIONS = 3
@@ -28,28 +27,10 @@ class ExplainedSearchJson(SearchStepsJson):
 
 def explanations_of(stored: Sequence[ExplanationRecord], search: SearchRecord) -> list[ExplanationJson]:
     """Return the explanations of the revisions that a search names, the latest first."""
-    named = {
-        id_
-        for answer in answers_of(search)
-        for change in _mappings(answer.get("changes"))
-        for id_ in _candidates(change)
-    }
+    named = {id_ for answer in answers_of(search) for id_ in candidate_ids(answer)}
     found = [
         stored_explanation(record, most=MOST_FUNCTIONS)
         for record in reversed(stored)
         if record.revision in named
     ]
     return [each for each in found if each is not None]
-
-
-def _candidates(change: Mapping[str, Json]) -> Iterator[str]:
-    """Yield the ids of a change's candidates, also of those inside merges."""
-    revisions = change.get("revisions")
-    yield from (str(id_) for id_ in (revisions if isinstance(revisions, list) else []))
-    inside = change.get("inside")
-    if isinstance(inside, dict):
-        yield from _candidates(inside)
-
-
-def _mappings(data: Json) -> list[Mapping[str, Json]]:
-    return [each for each in data if isinstance(each, dict)] if isinstance(data, list) else []

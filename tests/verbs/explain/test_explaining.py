@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from perftrail.measure.events import Stepped
 from perftrail.measure.function_profilers import FunctionProfiler
 from perftrail.measure.subjects import Ready
+from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
 from perftrail.model.patch import FileChange
 from perftrail.model.profile import Calls, Function, Profile
@@ -89,6 +91,36 @@ def explain(
     return explained
 
 
+def steps(tmp_path: Path, *profilers: Profiler, points: tuple[int, ...] = (1,)) -> list[str]:
+    """Return the purposes of all steps of an explanation at some points."""
+    source = FakeSource(2)
+    study = a_study(
+        benchmarks={"work": Benchmark(command="{build}/work {size}", parameters={"size": points})}
+    )
+    session = a_session(
+        study,
+        tmp_path,
+        source=source,
+        starter=FakeStarter(seconds=lambda _: 1.0),
+        builder=FakeBuilder(source),
+    )
+    explaining = Explain(session, PAIR, profilers=profilers, selection=Selection())
+    events, _ = drain(explaining.events())
+    return [each.purpose for each in events if isinstance(each, Stepped)]
+
+
+def test_each_step_has_its_number_of_all_and_the_time_left_once_an_invocation_was_timed(
+    tmp_path: Path,
+) -> None:
+    plain = CannedProfiler({"r0": {"wall": 2.0}, "r1": {"wall": 4.0}}, name="plain")
+    calls = CannedProfiler({"r0": {"a": 1.0}, "r1": {"a": 1.0}}, name="calls", slowdown=10.0)
+    first, second, third, fourth = steps(tmp_path, plain, calls, points=(1, 2))
+    assert first == "1 of 4"
+    assert second == "2 of 4, up to 6 min 1 s left"
+    assert third.startswith("3 of 4, about ")
+    assert fourth.startswith("4 of 4, about ")
+
+
 def test_invocations_are_interleaved_in_abba_order(tmp_path: Path) -> None:
     profiler = CannedProfiler({"r0": {"a": 1.0}, "r1": {"a": 1.0}})
     explain(tmp_path, profiler)
@@ -157,6 +189,7 @@ class CannedFunctions:
         self, costs: Mapping[str, float | Failure], *, method: str = "callgrind", pairs: int = 3
     ) -> None:
         self.name, self.method, self.pairs, self.slowdown = f"functions by {method}", method, pairs, 1.0
+        self.opens: tuple[str, ...] = ()
         self._costs = costs
         self.profiled: list[str] = []
 

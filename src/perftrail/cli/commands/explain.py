@@ -44,6 +44,14 @@ INVOCATIONS = 5
     help="Number of invocations of each revision without a profiler.",
 )
 @click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    help="Use only the points of this metric: NAME, BENCHMARK.NAME, either with [parameter=value]. May be repeated. "
+    "[default: the points at which a search found CULPRIT, or all]",
+)
+@click.option(
     "--flame-graph",
     metavar="FILE",
     type=click.Path(dir_okay=False),
@@ -73,6 +81,7 @@ def command(
     flame_graph: str | None,
     speedscope: str | None,
     pprof: str | None,
+    metrics: tuple[str, ...],
     only: tuple[str, ...],
     sources: SourceOptions,
     options: SessionOptions,
@@ -80,8 +89,9 @@ def command(
 ) -> None:
     """Show why revision CULPRIT is faster or slower than the one before it: the responsible functions first.
 
-    perftrail starts both alternately at every point: without a profiler, with counters of pthread locks and of heap
-    allocations, under strace for system calls, and with a profiler of functions: Callgrind for compiled programs,
+    After a search that found CULPRIT, perftrail uses only the points of the search, unless --metric, --only or --bench
+    selects others. It starts both alternately at each point: without a profiler, with counters of pthread locks and of
+    heap allocations, under strace for system calls, and with a profiler of functions: Callgrind for compiled programs,
     cProfile for Python, perf for the others. It names the functions whose change explains the difference, with call
     path, and costs that only moved to another function. It reports differences that noise does not explain, and the
     number of changed lines in each file. It names missing tools.
@@ -92,7 +102,15 @@ def command(
     from perftrail.present.profile_files import write_profile_files
 
     loaded = options.with_suites(options.apply_to(sources.load(study)), revisions_named(culprit, against))
-    explained = explain(loaded, culprit, against=against, invocations=invocations, only=only, options=options)
+    explained = explain(
+        loaded,
+        culprit,
+        against=against,
+        invocations=invocations,
+        metrics=metrics,
+        only=only,
+        options=options,
+    )
     if as_json:
         print_json("explain", explained.as_json())
     else:
@@ -110,21 +128,35 @@ def explain(
     options: SessionOptions,
     against: str | None = None,
     invocations: int = INVOCATIONS,
+    metrics: tuple[str, ...] = (),
     only: tuple[str, ...] = (),
 ) -> ExplainReport:
-    """Profile a revision and its reference, by default its first parent, and return their differences."""
-    from perftrail.results.selection import select
+    """Profile a revision and its reference, by default its first parent, and return their differences.
+
+    Without a selection, the points are those of the stored searches that found the revision, or else all.
+    """
+    from perftrail.results.changes import searched_targets
+    from perftrail.results.selection import metric_targets, select
     from perftrail.verbs.explain.explain import Explain, find_pair
     from perftrail.verbs.explain.profilers import all_profilers, function_profilers
 
-    selection = select(study, only)
+    selection = select(study, only).at(metric_targets(study, metrics))
+    selected = bool(metrics or only or study.selected)
 
     def work(session: Session) -> Generator[Event, None, ExplainReport]:
         pair = find_pair(session, culprit=culprit, against=against, store=options.store)
         profilers = all_profilers(study, session.runner.invoker, invocations=invocations)
         functions = function_profilers(session.runner.invoker, invocations=invocations)
+        searched = (
+            () if selected else searched_targets(study, session.store.searches(), culprit=pair.culprit.id)
+        )
         return Explain(
-            session, pair, profilers=profilers, function_profilers=functions, selection=selection
+            session,
+            pair,
+            profilers=profilers,
+            function_profilers=functions,
+            selection=selection.at(searched) if searched else selection,
+            searched=tuple(each.name for each in searched),
         ).events()
 
     return options.run(study, work)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import UsageError
+from perftrail.find.end_profiles import PROFILER_START_SECONDS
 from perftrail.measure.events import Stepped
-from perftrail.measure.function_profilers import profile_pairs, program_functions, roots
+from perftrail.measure.function_profilers import applicable, profile_pairs, program_functions, roots
 from perftrail.model.benchmark import Value
 from perftrail.model.build import Failure, Stage
 from perftrail.model.patch import FileChangeJson
@@ -223,7 +225,10 @@ class CellReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainReport:
-    """The report of `explain`. `changes` is `None` if the source has no lines to compare."""
+    """The report of `explain`. `changes` is `None` if the source has no lines to compare.
+
+    `searched` are the metrics of the stored searches that selected the points; empty if the user selected them.
+    """
 
     culprit: Revision
     against: Revision
@@ -231,6 +236,7 @@ class ExplainReport:
     cells: tuple[CellReport, ...]
     failures: tuple[tuple[str, Failure], ...]
     unavailable: tuple[Unavailable, ...]
+    searched: tuple[str, ...] = ()
 
     @property
     def measured(self) -> bool:
@@ -315,8 +321,10 @@ class Explain:
         profilers: Sequence[Profiler],
         selection: Selection,
         function_profilers: Sequence[FunctionProfiler] = (),
+        searched: tuple[str, ...] = (),
     ) -> None:
         self._session = session
+        self._searched = searched
         self._pair = pair
         self._selection = selection
         everything: tuple[Profiler | FunctionProfiler, ...] = (*profilers, *function_profilers)
@@ -327,17 +335,19 @@ class Explain:
         self._function_profilers = tuple(each for each in function_profilers if each.name not in missing)
         self._profilers = tuple(each for each in profilers if each.name not in missing)
         self._failures: dict[str, Failure] = {}
-        self._steps = 0
+        self._plan = _Plan()
 
     def events(self) -> Generator[Event, None, ExplainReport]:
         """Profile both revisions; yield events and return the result."""
-        reports = []
+        pairs = []
         for variant in self._session.study.variants:
             before = yield from self._build(self._pair.against, variant)
             after = yield from self._build(self._pair.culprit, variant)
-            for key, ready in after.items():
-                if key in before:
-                    reports.append((yield from self._compare(before[key], ready)))
+            pairs += [(before[key], ready) for key, ready in after.items() if key in before]
+        self._plan.points = sum(before.runnable.key != after.runnable.key for before, after in pairs)
+        reports = []
+        for each in pairs:
+            reports.append((yield from self._compare(*each)))
         report = ExplainReport(
             culprit=self._pair.culprit,
             against=self._pair.against,
@@ -345,6 +355,7 @@ class Explain:
             cells=tuple(reports),
             failures=tuple(self._failures.items()),
             unavailable=tuple(self._unavailable),
+            searched=self._searched,
         )
         if (record := report.record()) is not None:
             self._session.store.add_explanation(record)
@@ -371,11 +382,13 @@ class Explain:
         found: list[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]] = []
         unavailable: list[Unavailable] = []
         seconds = 0.0
+        functions = applicable(self._function_profilers, self._session.runner.invoker, after)
+        self._plan.begin(after.cell, self._profilers, functions)
         for profiler in self._profilers:
             if (too_slow := _too_slow(profiler, seconds)) is not None:
                 unavailable.append(too_slow)
                 continue
-            yield self._step(after.cell, profiler.name, profiler.invocations)
+            yield self._plan.step(profiler.name, _mean(found))
             profiles = _profile_both(profiler, before, after)
             if isinstance(profiles, Failure):
                 why = f"{profiles.stage}: {profiles.message}"
@@ -383,27 +396,20 @@ class Explain:
                 continue
             found += _by_name(profiles)
             seconds = seconds or _longest(found)
-        functions = yield from self._compare_functions(before, after, seconds, found, unavailable)
+        compared = yield from self._compare_functions(before, after, functions, seconds, found, unavailable)
         return CellReport(
             cell=after.cell,
             equal=False,
-            functions=functions,
+            functions=compared,
             metrics=tuple(sorted(_compared(found), key=lambda each: -each.difference.lower_bound)),
             unavailable=tuple(unavailable),
-        )
-
-    def _step(self, cell: Cell, name: str, invocations: int) -> Stepped:
-        self._steps += 1
-        return Stepped(
-            number=self._steps,
-            words=f"{cell.benchmark} {cell.point}".rstrip()
-            + f": {name}, {counted(invocations, 'invocation')} of each revision",
         )
 
     def _compare_functions(
         self,
         before: Ready,
         after: Ready,
+        profilers: Sequence[FunctionProfiler],
         seconds: float,
         found: list[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]],
         unavailable: list[Unavailable],
@@ -414,13 +420,13 @@ class Explain:
         code is compiled while the program runs.
         """
         compared: ComparedFunctions | None = None
-        for profiler in self._function_profilers:
+        for profiler in profilers:
             if compared is not None and (profiler.method != "callgrind" or compared.profiles.method == "jfr"):
                 continue
             if (too_slow := _too_slow(profiler, seconds)) is not None:
                 unavailable.append(too_slow)
                 continue
-            yield self._step(after.cell, profiler.name, profiler.pairs)
+            yield self._plan.step(profiler.name, _mean(found))
             profiles = profile_pairs(profiler, before, after)
             if isinstance(profiles, Failure):
                 unavailable.append(
@@ -444,6 +450,94 @@ class Explain:
                     profiles=profiles, comparison=comparison, roots=(*roots(before), *roots(after))
                 )
         return compared
+
+
+class _Plan:
+    """The steps of an explanation: their number, and the time that they need at most.
+
+    `points` is the number of points with different builds. A step is one profiler at one point.
+    """
+
+    def __init__(self) -> None:
+        self.points = 0
+        self._begun = 0
+        self._steps_before = 0
+        self._words = ""
+        self._planned: tuple[_PlannedStep, ...] = ()
+        self._seconds: dict[str, list[float]] = {}
+        self._running: tuple[str, float] | None = None
+
+    def begin(
+        self, cell: Cell, profilers: Sequence[Profiler], function_profilers: Sequence[FunctionProfiler]
+    ) -> None:
+        """Begin a point, with these profilers."""
+        self._end_step()
+        self._steps_before += len(self._planned)
+        self._begun += 1
+        self._words = f"{cell.benchmark} {cell.point}".rstrip()
+        first, *others = function_profilers or (None,)
+        functions = () if first is None else (first, *(each for each in others if _follows(each, first)))
+        self._planned = (
+            *(_PlannedStep(each.name, each.invocations, each.slowdown, 0.1) for each in profilers),
+            *(
+                _PlannedStep(each.name, each.pairs, each.slowdown, PROFILER_START_SECONDS)
+                for each in functions
+            ),
+        )
+
+    def step(self, name: str, seconds: float) -> Stepped:
+        """Return the event of the next step; a plain invocation of both takes `seconds` on average, 0 if unknown."""
+        self._end_step()
+        self._running = (name, time.monotonic())
+        names = [each.name for each in self._planned]
+        if name not in names:  # instead of a profiler that failed
+            return Stepped(number=self._steps_before + len(names), words=f"{self._words}: {name}")
+        at = names.index(name)
+        planned = self._planned[at]
+        points_left = self.points - self._begun
+        rest = [*self._planned[at:], *(self._planned * points_left)]
+        left = [self._expected(each, seconds) for each in rest]
+        known = all(each.name in self._seconds for each in rest)
+        time_left = (
+            ""
+            if None in left
+            else f", {'about' if known else 'up to'} {duration(sum(filter(None, left)))} left"
+        )
+        total = self._steps_before + len(names) * (points_left + 1)
+        number = self._steps_before + at + 1
+        return Stepped(
+            number=number,
+            words=f"{self._words}: {name}, {counted(planned.invocations, 'invocation')} of each revision",
+            purpose=f"{number} of {total}{time_left}",
+        )
+
+    def _expected(self, planned: _PlannedStep, seconds: float) -> float | None:
+        """Return the seconds of a step: the mean at earlier points, or else a limit; `None` if unknown."""
+        if known := self._seconds.get(planned.name):
+            return sum(known) / len(known)
+        each = planned.start_seconds + planned.slowdown * seconds
+        return 2 * planned.invocations * each if seconds else None
+
+    def _end_step(self) -> None:
+        if self._running is not None:
+            name, began = self._running
+            self._seconds.setdefault(name, []).append(time.monotonic() - began)
+            self._running = None
+
+
+@dataclass(frozen=True, slots=True)
+class _PlannedStep:
+    """A profiler at one point: its invocations of each revision, slowdown, and seconds for an empty program."""
+
+    name: str
+    invocations: int
+    slowdown: float
+    start_seconds: float
+
+
+def _follows(profiler: FunctionProfiler, first: FunctionProfiler) -> bool:
+    """Return whether a profiler of functions also runs after the first one that applies; see `_compare_functions`."""
+    return profiler.method == "callgrind" and first.method != "jfr"
 
 
 def _too_slow(profiler: Profiler | FunctionProfiler, seconds: float) -> Unavailable | None:
@@ -518,6 +612,12 @@ def _longest(found: Sequence[tuple[str, Sequence[ProfiledMetric], Sequence[Profi
         each.value for name, before, after in found if name in ("wall", "cpu") for each in (*before, *after)
     ]
     return max(walls, default=0.0)
+
+
+def _mean(found: Sequence[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]]) -> float:
+    """Return the mean seconds of a plain invocation over both revisions; 0 if unknown."""
+    walls = [each.value for name, before, after in found if name == "wall" for each in (*before, *after)]
+    return sum(walls) / max(1, len(walls))
 
 
 def find_pair(session: Session, *, culprit: str, against: str | None, store: str | None) -> Pair:
