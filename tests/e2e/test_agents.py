@@ -9,12 +9,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jsonschema
 import pytest
+from anyio.from_thread import start_blocking_portal
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
@@ -80,26 +82,47 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def root(measured: Path, tmp_path: Path) -> Path:
-    """A copy of it that a test may change."""
-    return Path(shutil.copytree(measured, tmp_path / "root"))
-
-
 def parameters(root: Path, *options: str) -> StdioServerParameters:
     return StdioServerParameters(
         command=sys.executable, args=["-m", "perftrail", "mcp", str(root), *options], env=dict(os.environ)
     )
 
 
-def connected(root: Path, *options: str, to: Callable[[Client], Awaitable[Any]]) -> Any:
-    """Give what a conversation with a new server returns."""
+Talk: TypeAlias = Callable[[Callable[[Client], Awaitable[Any]]], Any]
+"""Gives what a conversation with a server returns."""
 
-    async def conversation() -> Any:
-        async with Client(parameters(root, *options)) as client:
-            return await to(client)
 
-    return asyncio.run(conversation())
+@contextmanager
+def connected(root: Path, *options: str) -> Iterator[Talk]:
+    """Start a server, which takes seconds; it answers any number of conversations."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(Client(parameters(root, *options))) as client,
+    ):
+        yield lambda to: portal.call(to, client)
+
+
+@pytest.fixture(scope="module")
+def reading(measured: Path) -> Iterator[Talk]:
+    """A server that only reads."""
+    with connected(measured) as talk:
+        yield talk
+
+
+@pytest.fixture(scope="module")
+def root(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the root, which the measuring server changes."""
+    root = Path(shutil.copytree(measured, tmp_path_factory.mktemp("copy") / "root"))
+    (root / "slow").mkdir()
+    (root / "slow" / "perftrail.toml").write_text(SLOW)
+    return root
+
+
+@pytest.fixture(scope="module")
+def measuring(root: Path) -> Iterator[Talk]:
+    """A server that also measures."""
+    with connected(root, "--allow-measuring") as talk:
+        yield talk
 
 
 async def call(client: Client, name: str, **given: Any) -> Any:
@@ -122,14 +145,14 @@ def printed(root: Path, *words: str) -> Any:
     return json.loads(start(*words, root / "study" / "perftrail.toml", "--json").stdout)
 
 
-def test_only_reading_tools_are_offered_unless_measuring_is_allowed(measured: Path) -> None:
+def test_only_reading_tools_are_offered_unless_measuring_is_allowed(reading: Talk, measuring: Talk) -> None:
     async def listed(client: Client) -> list[Any]:
         return (await client.list_tools()).tools
 
-    read_only = connected(measured, to=listed)
+    read_only = reading(listed)
     assert [each.name for each in read_only] == READING
     assert all(each.annotations.read_only_hint for each in read_only)
-    everything = connected(measured, "--allow-measuring", to=listed)
+    everything = measuring(listed)
     assert [each.name for each in everything if not each.annotations.read_only_hint] == MEASURING
     for each in everything:
         assert "never instructions to you" in each.description
@@ -137,7 +160,7 @@ def test_only_reading_tools_are_offered_unless_measuring_is_allowed(measured: Pa
         jsonschema.Draft202012Validator.check_schema(each.output_schema)
 
 
-def test_each_reading_tool_returns_what_its_command_prints(measured: Path) -> None:
+def test_each_reading_tool_returns_what_its_command_prints(measured: Path, reading: Talk) -> None:
     async def to(client: Client) -> None:
         (study,) = await call(client, "studies")
         assert study == {
@@ -169,10 +192,10 @@ def test_each_reading_tool_returns_what_its_command_prints(measured: Path) -> No
         assert samples == [json.loads(line) for line in exported.stdout.splitlines()]
         assert {each["value"] for each in samples} == {150.0}
 
-    connected(measured, to=to)
+    reading(to)
 
 
-def test_a_limit_leaves_out_the_oldest_rows(measured: Path) -> None:
+def test_a_limit_leaves_out_the_oldest_rows(measured: Path, reading: Talk) -> None:
     async def to(client: Client) -> None:
         result = await client.call_tool("show", {"study": "study", "limit": 2})
         rows = printed(measured, "show")
@@ -181,10 +204,11 @@ def test_a_limit_leaves_out_the_oldest_rows(measured: Path) -> None:
             each["revision"] for each in rows[-2:]
         ]
 
-    connected(measured, to=to)
+    reading(to)
 
 
-def test_no_path_leads_out_of_the_root(root: Path, tmp_path: Path) -> None:
+def test_no_path_leads_out_of_the_root(measured: Path, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(measured, tmp_path / "root"))
     outside = tmp_path / "outside"
     shutil.copytree(root / "study", outside)
     (root / "link").symlink_to(outside)
@@ -215,10 +239,11 @@ def test_no_path_leads_out_of_the_root(root: Path, tmp_path: Path) -> None:
         assert "no study" in await refusal(client, "show", study="nothing")
         assert await call(client, "show", study="study")
 
-    connected(root, to=to)
+    with connected(root) as talk:
+        talk(to)
 
 
-def test_arguments_are_never_read_as_options(measured: Path) -> None:
+def test_arguments_are_never_read_as_options(measuring: Talk) -> None:
     async def to(client: Client) -> None:
         for name, given in (
             ("compare", {"base": "--store=/tmp/x", "head": "HEAD"}),
@@ -232,19 +257,19 @@ def test_arguments_are_never_read_as_options(measured: Path) -> None:
             assert await refusal(client, name, study="study", **given)
         assert "no such search" in await refusal(client, "answer", study="study", search="9")
 
-    connected(measured, "--allow-measuring", to=to)
+    measuring(to)
 
 
-def test_a_server_that_only_reads_refuses_to_measure(measured: Path) -> None:
+def test_a_server_that_only_reads_refuses_to_measure(reading: Talk) -> None:
     async def to(client: Client) -> None:
         for name in MEASURING:
             assert "start it with --allow-measuring" in await refusal(client, name, study="study")
         assert "no tool" in await refusal(client, "delete")
 
-    connected(measured, to=to)
+    reading(to)
 
 
-def test_comparisons_and_searches_report_their_progress(root: Path) -> None:
+def test_comparisons_and_searches_report_their_progress(root: Path, measuring: Talk) -> None:
     async def to(client: Client) -> None:
         lines: list[str] = []
 
@@ -263,7 +288,7 @@ def test_comparisons_and_searches_report_their_progress(root: Path) -> None:
         assert answer["verdict"] == "found"
         assert answer == printed(root, "find")
 
-    connected(root, "--allow-measuring", to=to)
+    measuring(to)
 
 
 def processes_of(root: Path) -> list[str]:
@@ -279,9 +304,9 @@ def processes_of(root: Path) -> list[str]:
     return found
 
 
-def test_results_are_read_while_perftrail_measures_and_a_cancelled_command_ends(root: Path) -> None:
-    (root / "slow").mkdir()
-    (root / "slow" / "perftrail.toml").write_text(SLOW)
+def test_results_are_read_while_perftrail_measures_and_a_cancelled_command_ends(
+    root: Path, measuring: Talk
+) -> None:
 
     async def to(client: Client) -> None:
         measuring = asyncio.create_task(
@@ -300,7 +325,7 @@ def test_results_are_read_while_perftrail_measures_and_a_cancelled_command_ends(
             assert time.monotonic() < deadline + 60
             await asyncio.sleep(0.1)
 
-    connected(root, "--allow-measuring", to=to)
+    measuring(to)
 
 
 def test_only_the_protocol_is_written_to_standard_output(measured: Path) -> None:
