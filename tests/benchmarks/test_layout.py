@@ -19,11 +19,12 @@ from benchmarks.layout.c_source import read_source
 from benchmarks.layout.counts import Entry, rate, rows
 from benchmarks.layout.edits import KINDS, slower
 from benchmarks.layout.history import History
-from benchmarks.layout.methods import WELCH_RUNS, pinpoint, welch
+from benchmarks.layout.methods import WELCH_RUNS, Perftrail, pinpoint, welch
 from benchmarks.layout.projects import LINK_ORDER, PROJECTS, Project
+from tests.starting import start
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from benchmarks.layout.counts import Truth
     from benchmarks.layout.methods import Floats
@@ -274,11 +275,19 @@ def test_verdicts_are_counted_against_the_truth_in_each_project_and_in_all() -> 
     assert both[-3:] == ("4", "0", "2.0")
 
 
+def forked(arguments: Sequence[str]) -> str:
+    """Run perftrail like the campaign, but in a process that does not import it again."""
+    done = start(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.slow
 def test_a_campaign_runs_every_method_and_resumes(
     tmp_path: Path, clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(PROJECTS, "tiny", TINY)
+    monkeypatch.setattr(Perftrail, "_run", staticmethod(forked))
     words = ["--project", f"tiny={clone}", "--into", str(tmp_path / "into"), "--slower", "1", "--pairs", "6"]
     for commits in (1, 2):
         done = CliRunner().invoke(campaign.main, [*words, "--commits", str(commits)])
