@@ -123,6 +123,13 @@ def test_a_metric_at_one_point_only_is_measured_there_once() -> None:
             None,
             'no metric "instructions"; add counters = ["instructions"] to [benchmark.mt]',
         ),
+        (
+            replace(STUDY, benchmarks={"mt": Benchmark(command="x", counters=("instructions",))}, derived={}),
+            "cpu",
+            None,
+            'no metric "cpu"; choose instructions; counters = ["instructions"] of [benchmark.mt] replaces wall, CPU '
+            "time and memory: to measure both, add a second benchmark with the same command",
+        ),
         (STUDY, "real[threads=1]x", None, '"real[threads=1]x": expected an operator or the end, not "x"'),
     ],
 )

@@ -380,7 +380,7 @@ def test_how_sure_it_is_says_why_nothing_was_measured(found: Gate, expected: str
 
 def test_everything_known_about_the_machine_is_printed() -> None:
     facts = {"cpu": "a CPU", "logical_cpus": "2", "memory_gib": "24", "virtualisation": "unknown"}
-    assert machine(gate(machine=Machine(id="here", facts=facts))) == "here, a CPU, 2 CPUs, 24 GiB"
+    assert machine(gate(machine=Machine(id="here", facts=facts))) == "a CPU, 2 CPUs, 24 GiB (machine here)"
 
 
 def test_what_does_not_build_is_named() -> None:
@@ -688,6 +688,15 @@ def test_certain_changes_come_first_the_largest_first_in_either_direction(
     assert "work.wall[size=d]" in headline(failing)
 
 
+def test_equal_builds_are_one_line_instead_of_empty_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    equal = [Row(metric=target(name), one_build=True) for name in ("wall", "cpu")]
+    found = gate(*equal)
+    print_gate(found)
+    for text in (capsys.readouterr().out, to_markdown(found).replace("\\", "")):
+        assert "Equal builds, not measured: work (2 metrics)" in text
+        assert "work.wall" not in text
+
+
 def test_a_verdict_says_what_it_means_relative_to_the_threshold(capsys: pytest.CaptureFixture[str]) -> None:
     """A bound of a certain change is never printed as zero."""
     small = row(1.11, Verdict.SLOWER)
@@ -716,6 +725,7 @@ def test_layouts_are_named_only_where_they_can_explain_a_difference() -> None:
     assert not warned(row(1.6, Verdict.SLOWER))
     assert not warned(row(0.6, Verdict.FASTER))
     assert not warned(counts)
+    assert not warned(row(1.2, Verdict.SLOWER, name="instructions", unit=""))
 
 
 def test_markdown_has_the_next_command() -> None:

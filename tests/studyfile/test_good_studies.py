@@ -222,3 +222,13 @@ def test_squashed_branches_are_linked_to_what_they_went_into(tmp_path: Path) -> 
     link = '[[source.link]]\nbranch = "topic"\nmerge = "v1.5"\n[build]\n'
     study = read(tmp_path, spoiled("[build]\n", link, text=GOOD))
     assert [(each.branch, each.merge) for each in study.source.link] == [("topic", "v1.5")]
+
+
+def test_a_wrong_metric_of_searches_is_no_mistake_for_a_command_that_names_its_own(tmp_path: Path) -> None:
+    file = write(tmp_path, f'{SMALL}\n[find]\nmetric = "no"\n')
+    with pytest.raises(StudyError, match=r"find\.metric"):
+        studyfile.load(str(file))
+    assert studyfile.load(str(file), searched=False).find.metric == ()
+    other = write(tmp_path, f'{SMALL}\n[find]\nmetric = "no"\nvariant = "no"\n')
+    with pytest.raises(StudyError, match=r"find\.variant"):
+        studyfile.load(str(other), searched=False)

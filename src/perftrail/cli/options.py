@@ -175,11 +175,14 @@ def with_sandbox(study: Study, sandbox: bool | None) -> Study:
     return study if sandbox is None else replace(study, sandbox=replace(study.sandbox, always=sandbox))
 
 
-def load_study(path: str | None, *, to_read: bool = False) -> Study:
-    """Load a study, by default the nearest one. With `to_read`, only its stored samples are needed."""
+def load_study(path: str | None, *, to_read: bool = False, searched: bool = True) -> Study:
+    """Load a study, by default the nearest one. With `to_read`, only its stored samples are needed.
+
+    Without `searched`, a wrong metric of its searches is no mistake.
+    """
     from perftrail import studyfile
 
-    return studyfile.load(study_path(path, to_read=to_read), to_read=to_read)
+    return studyfile.load(study_path(path, to_read=to_read), to_read=to_read, searched=searched)
 
 
 def study_path(path: str | None, *, to_read: bool = False) -> str:
@@ -220,9 +223,9 @@ class SourceOptions:
     at: tuple[str, ...]
     bench: str | None = None
 
-    def load(self, path: str | None, *, to_read: bool = False) -> Study:
+    def load(self, path: str | None, *, to_read: bool = False, searched: bool = True) -> Study:
         """Load a study and apply these options to its sources. Raises `UsageError` for unknown sources."""
-        study = load_study(path, to_read=to_read)
+        study = load_study(path, to_read=to_read, searched=searched)
         if self.along is not None:
             _check_source_name(f"--along {self.along}", self.along, study)
             study = replace(study, along=self.along)

@@ -20,7 +20,7 @@ from perftrail.model.expression import (
     replace_references,
     written_value,
 )
-from perftrail.model.metrics import COUNTED
+from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.wording import listed, quoted, suggestion
 
 if TYPE_CHECKING:
@@ -222,12 +222,24 @@ def _only_metric(study: Study, wanted: MetricReference) -> _OpenMetric:
             where = names[0] if len(names) == 1 else "NAME"
             hint = f'; add counters = ["{counter}"] to [benchmark.{where}]'
         else:
-            hint = suggestion(wanted.name, known)
+            hint = suggestion(wanted.name, known) + _replaced_by_counts(study, names, wanted.name)
         raise TargetError(f"no metric {quoted(wanted.name)}{hint}")
     if len(found) > 1:
         choices = listed(f"{name}.{wanted.name}" for name in found)
         raise TargetError(f"several benchmarks have {quoted(wanted.name)}; write {choices}", unknown=False)
     return _open_metric(study, found[0], wanted.name)
+
+
+def _replaced_by_counts(study: Study, names: tuple[str, ...], metric: str) -> str:
+    """Return that a counter replaces a metric that benchmarks have without it; empty if none does."""
+    for name in names:
+        counter = study.benchmarks[name].counted_alone
+        if counter is not None and metric in MEASURED:
+            return (
+                f'; counters = ["{counter}"] of [benchmark.{name}] replaces wall, CPU time and memory: to measure '
+                "both, add a second benchmark with the same command"
+            )
+    return ""
 
 
 def _open_metric(study: Study, benchmark: str, name: str) -> _OpenMetric:

@@ -8,6 +8,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perftrail.model.metrics import COUNTED, COUNTED_ALONE
 from perftrail.model.program import layout_words, layouts_explain
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import change, counted, decimals, duration, levels, listed, percent, quantity
@@ -496,6 +497,13 @@ def _threshold_source(gate: Gate) -> str:
     return gate.threshold_source if from_option else f"{gate.threshold_source}; --threshold changes it"
 
 
+def equal_builds(gate: Gate) -> str:
+    """Return which benchmarks have equal builds, so that no output lists their metrics; empty without any."""
+    names = list(dict.fromkeys(row.metric.benchmark for row in gate.rows if row.one_build))
+    count = counted(sum(row.one_build for row in gate.rows), "metric")
+    return f"equal builds, not measured: {_some(names, MOST_NAMES)} ({count})" if names else ""
+
+
 def effort(gate: Gate) -> str:
     """Return the number of pairs and invocations behind the answer."""
     pairs = [row.pairs for row in gate.rows if row.pairs]
@@ -510,16 +518,16 @@ def effort(gate: Gate) -> str:
 
 
 def machine(gate: Gate) -> str:
-    """Return the name of the machine with its most important facts."""
+    """Return the most important facts of the machine, and its id."""
     return machine_words(gate.machine.id, gate.machine.facts)
 
 
 def machine_words(id: str, facts: Mapping[str, str]) -> str:
-    """Return the name of a machine with its most important facts."""
+    """Return the most important facts of a machine, and its id."""
     facts_words = [
         text.format(facts[fact]) for fact, text in MACHINE.items() if facts.get(fact, "unknown") != "unknown"
     ]
-    return ", ".join([id, *facts_words])
+    return f"{', '.join(facts_words)} (machine {id})" if facts_words else f"machine {id}"
 
 
 def revision_words(revision: Revision) -> str:
@@ -576,12 +584,16 @@ def _some(names: Sequence[str], most: int) -> str:
     return f"{', '.join(names[:most])}{f' and {len(names) - most} more' if len(names) > most else ''}"
 
 
+LAYOUT_FREE = frozenset(name for counter in COUNTED_ALONE for name in COUNTED[counter])
+"""Counts, which memory layouts hardly change."""
+
+
 def _builds_or_layouts(gate: Gate) -> Iterator[str]:
     """Yield that memory layouts may cause a certain difference of two builds, and how to rule that out."""
     rows = [
         row
         for row in gate.rows
-        if row.basis == "builds"
+        if row.basis == "builds" and row.metric.text not in LAYOUT_FREE
         if (found := row.comparison) is not None and layouts_explain(found.effect, found.low, found.high)
     ]
     if not rows:

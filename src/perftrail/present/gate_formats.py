@@ -15,6 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
+from perftrail.errors import StudyError
 from perftrail.model.build import content_key
 from perftrail.model.wording import counted, escaped
 from perftrail.present.gate import (
@@ -24,6 +25,7 @@ from perftrail.present.gate import (
     counts_words,
     difference_words,
     effort,
+    equal_builds,
     failure_line,
     headline,
     interval_bar,
@@ -47,6 +49,7 @@ from perftrail.stats.comparison import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from perftrail.errors import PerftrailError
     from perftrail.model.benchmark import Point
     from perftrail.results.gate import Gate, Row
 
@@ -107,6 +110,9 @@ def _above(gate: Gate) -> Iterator[str]:
         yield ""
     yield f"Base {inert(revision_words(gate.base))}  "
     yield f"Head {inert(revision_words(gate.head))}"
+    if words := equal_builds(gate):
+        yield ""
+        yield f"{inert(capitalised(words))}."
 
 
 def _below(gate: Gate) -> Iterator[str]:
@@ -151,7 +157,7 @@ def _parts(gate: Gate) -> Iterator[_Part]:
     yield _Part(rows=rest, title=counted(len(rest), "more changed metric"))
     unclear_counts = gate.fail_on in ("unclear", "any")
     for verdict, word in ((Verdict.UNCLEAR, "unclear"), (Verdict.SAME, "unchanged")):
-        rows = [row for row in gate.rows if row.verdict is verdict]
+        rows = [row for row in gate.rows if row.verdict is verdict and not row.one_build]
         opened = unclear_counts and verdict is Verdict.UNCLEAR and len(rows) <= MOST_VISIBLE
         yield _Part(rows=rows, title=counted(len(rows), f"{word} metric"), opened=opened)
 
@@ -304,8 +310,25 @@ def github_annotations(gate: Gate, *, file: str) -> Iterator[str]:
         yield _annotation(file, "unclear", warning, kind="warning")
 
 
-def _annotation(file: str, title: str, message: str, *, kind: Literal["error", "warning"] = "error") -> str:
-    return f"::{kind} file={_property(file)},line=1,title={_property(title)}::{_text(message)}"
+def error_annotations(error: PerftrailError, *, named: Callable[[str], str]) -> Iterator[str]:
+    """Yield an annotation for each mistake of a study, else one for the error. `named` returns a file's name."""
+    if not isinstance(error, StudyError):
+        yield f"::error title=perftrail::{_text(escaped(str(error), longest=None, allowed=_LINE_END))}"
+        return
+    for each in error.mistakes[:MOST_ANNOTATIONS]:
+        message = f"{each.key}: {each.message}" if each.key else each.message
+        yield _annotation(
+            named(each.file), "not a valid study", escaped(message, longest=None), line=each.line or 1
+        )
+
+
+_LINE_END = "\n"
+
+
+def _annotation(
+    file: str, title: str, message: str, *, kind: Literal["error", "warning"] = "error", line: int = 1
+) -> str:
+    return f"::{kind} file={_property(file)},line={line},title={_property(title)}::{_text(message)}"
 
 
 def _text(text: str) -> str:

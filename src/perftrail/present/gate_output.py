@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from perftrail.charts.comparison import ComparisonRow, ratio_chart
 from perftrail.charts.frame import Palette
-from perftrail.errors import UsageError
+from perftrail.errors import PerftrailError, UsageError
 from perftrail.model.wording import counted, escaped
 from perftrail.present.console import output, plain_table
 from perftrail.present.failures import failure_words
@@ -23,10 +24,12 @@ from perftrail.present.gate import (
     change_title,
     counts_words,
     effort,
+    equal_builds,
     headline,
     interval_bar,
     levels_words,
     limits,
+    machine,
     metric_name,
     next_command,
     policy,
@@ -41,11 +44,12 @@ from perftrail.present.shared_sentences import capitalised
 from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
 
     from rich.table import Table
 
+    from perftrail.present.gate import NextCommand
     from perftrail.results.gate import Gate
 
 
@@ -112,6 +116,21 @@ class Job:
             click.echo(line, err=True)
 
 
+@contextmanager
+def annotated_errors(format_name: str) -> Iterator[None]:
+    """Annotate a GitHub job with each mistake of the study, or with another error that ends the block."""
+    try:
+        yield
+    except PerftrailError as error:
+        if Job.of(format_name).token:
+            from perftrail.present.gate_formats import error_annotations
+
+            workspace = os.environ.get("GITHUB_WORKSPACE", "")
+            for line in error_annotations(error, named=lambda file: _within(file, workspace)):
+                click.echo(line, err=True)
+        raise
+
+
 def parse_also(texts: Sequence[str], *, formats: Sequence[str]) -> Mapping[Path, str]:
     """Parse ``FORMAT=FILE`` of --also: each file with its format. Raises `UsageError`."""
     format_by_file = {}
@@ -143,6 +162,17 @@ def write_gate(
 
         click.echo(FORMATS["plain"](gate).splitlines()[0], err=True)
     job.report(gate)
+    if output is not None and format_name in COMMENTS and (found := next_command(gate)) is not None:
+        click.echo(_next_words(found), err=True)
+
+
+COMMENTS = ("github", "gitlab")
+"""Formats of comments: the log of their job ends with the next command."""
+
+
+def _next_words(found: NextCommand) -> str:
+    command, purpose = (escaped(text, longest=LONGEST) for text in (found.command, found.purpose))
+    return next_line(f"{command}    {purpose}")
 
 
 def _write_one(gate: Gate, format_name: str, file: Path) -> None:
@@ -192,10 +222,12 @@ def print_gate(gate: Gate) -> None:
     console.print(Text(f"head {escaped(revision_words(gate.head))}"))
     if len(gate.rows) > MOST_FAILED:
         console.print(Text(capitalised(f"{counts_words(gate)}.")))
-    if gate.rows:
+    if any(not row.one_build for row in gate.rows):
         console.print()
         console.print(_table(gate))
         console.print()
+    if words := equal_builds(gate):
+        console.print(Text(escaped(capitalised(words), longest=LONGEST)))
     for side in gate.failed_sides[:MOST_FAILED]:
         where, line = f"{side.side} {escaped(side.location)}".strip(), escaped(side.study_line)
         why = f"{failure_words(side.failure)}{f'; see {line}' if line else ''}"
@@ -210,13 +242,11 @@ def print_gate(gate: Gate) -> None:
         console.print(Text(capitalised(warning), style="yellow"))
     console.print(Text(policy(gate)))
     console.print(Text(capitalised(certainty(gate))))
-    console.print(Text(f"{capitalised(effort(gate))}; machine {escaped(gate.machine.id)}"))
+    console.print(Text(f"{capitalised(effort(gate))}; {escaped(machine(gate), longest=LONGEST)}"))
     for text in limits(gate):
         console.print(Text(escaped(capitalised(text), longest=LONGEST)))
     if (found := next_command(gate)) is not None:
-        command, purpose = (escaped(text, longest=LONGEST) for text in (found.command, found.purpose))
-        words = next_line(f"{command}    {purpose}")
-        console.print(Text(words, style="dim"))
+        console.print(Text(_next_words(found), style="dim"))
 
 
 MOST_COMPARISONS = 5
@@ -244,7 +274,7 @@ def print_comparisons(comparisons: Sequence[Gate]) -> None:
 def _table(gate: Gate) -> Table:
     table = plain_table(("metric", "base", "head", change_title(gate), "", "verdict"), right=("base", "head"))
     limit = bar_limit(gate)
-    for row in gate.certain_first:
+    for row in (row for row in gate.certain_first if not row.one_build):
         style = STYLES[row.verdict]
         table.add_row(
             Text(escaped(metric_name(row))),

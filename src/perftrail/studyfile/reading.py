@@ -45,16 +45,24 @@ LARGEST_FILE_BYTES = 1 << 20
 _MOST_ROUNDS = 50
 
 
-def load(path: str, *, to_read: bool = False) -> Study:
+def load(path: str, *, to_read: bool = False, searched: bool = True) -> Study:
     """Read a study from its file, or from the directory of that file.
 
-    With `to_read`, its repository and its other files need not exist: stored samples can be read without them.
-    Raises `StudyError` with every mistake, for any file content.
+    With `to_read`, its repository and its other files need not exist: stored samples can be read without them. Without
+    `searched`, nobody needs the metric of searches: if it is wrong, the study has none. Raises `StudyError` with every
+    mistake, for any file content.
     """
     study, mistakes = load_readable(path, to_read=to_read)
+    needed = tuple(each for each in mistakes if searched or each.key.partition("[")[0] != SEARCHED_METRIC)
+    if study is not None and len(needed) < len(mistakes):
+        study, mistakes = replace(study, find=replace(study.find, metric=())), needed
     if study is None or mistakes:
         raise StudyError(mistakes)
     return study
+
+
+SEARCHED_METRIC = "find.metric"
+"""The key of the metric that searches examine by default."""
 
 
 def load_readable(path: str, *, to_read: bool = False) -> tuple[Study | None, tuple[Mistake, ...]]:

@@ -173,38 +173,39 @@ def command(
     possible. --format github also writes the job's summary and annotates the study file.
     """
     from perftrail.measure.subjects import retry_stale_builds
-    from perftrail.present.gate_output import Job, parse_also, write_gate
+    from perftrail.present.gate_output import Job, annotated_errors, parse_also, write_gate
     from perftrail.present.html_page import require_renderer
     from perftrail.verbs.compare import Compare
 
-    if staged:
-        if study is not None or head == WORKING_TREE:
-            raise UsageError("--staged: leave HEAD out; the staged files are the head")
-        study, head = head, STAGED
-    if head is None:
-        raise UsageError(f"compare {base} with which revision? Name it, or write . for the working tree")
     format_name = "json" if as_json else format_name
-    others = parse_also(also, formats=(*FORMATS, *IMAGES))
-    if {format_name, *others.values()}.intersection(IMAGES):
-        require_renderer()
-    study = line.study(study)
-    loaded = options.with_suites(
-        options.apply_to(sources.load(study)),
-        revisions_named(base, head),
-    )
-    request = comparison_request(loaded, base, head, **comparison)
-    with Job.of(format_name) as job:
-        gate = options.run(
-            loaded,
-            lambda session: retry_stale_builds(
-                session.subject_builder, lambda: Compare(session, request).events()
-            ),
-            engine=engine,
+    with annotated_errors(format_name):
+        if staged:
+            if study is not None or head == WORKING_TREE:
+                raise UsageError("--staged: leave HEAD out; the staged files are the head")
+            study, head = head, STAGED
+        if head is None:
+            raise UsageError(f"compare {base} with which revision? Name it, or write . for the working tree")
+        others = parse_also(also, formats=(*FORMATS, *IMAGES))
+        if {format_name, *others.values()}.intersection(IMAGES):
+            require_renderer()
+        study = line.study(study)
+        loaded = options.with_suites(
+            options.apply_to(sources.load(study, searched=not comparison["metrics"])),
+            revisions_named(base, head),
         )
-    gate = _with_commands(gate, study, comparison, sources, options)
-    if explained:
-        gate = replace(gate, why=_why_slower(gate, loaded, base, head, options))
-    write_gate(gate, format_name=format_name, output=output, also=others, job=job)
+        request = comparison_request(loaded, base, head, **comparison)
+        with Job.of(format_name) as job:
+            gate = options.run(
+                loaded,
+                lambda session: retry_stale_builds(
+                    session.subject_builder, lambda: Compare(session, request).events()
+                ),
+                engine=engine,
+            )
+        gate = _with_commands(gate, study, comparison, sources, options)
+        if explained:
+            gate = replace(gate, why=_why_slower(gate, loaded, base, head, options))
+        write_gate(gate, format_name=format_name, output=output, also=others, job=job)
     if gate.exit_code:
         raise click.exceptions.Exit(gate.exit_code)
 
