@@ -561,12 +561,11 @@ def test_the_next_command_can_give_an_answer_and_states_its_time() -> None:
     repeat = "perftrail compare a b --budget 40s --max-pairs 2"
     few = row(1.2, Verdict.UNCLEAR)
     assert few.comparison is not None
-    few = replace(few, pairs=1, seconds=20.0)
-    few = replace(few, comparison=replace(few.comparison, pairs=1, minimum_detectable=None))
+    first = replace(few.comparison, pairs=1, minimum_detectable=None)
+    few = replace(few, pairs=1, seconds=20.0, comparison=first)
     command = next_command(gate(few, repeat=repeat))
     assert command is not None
-    assert few.comparison is not None
-    needed = 2 * few.comparison.needed_pairs
+    needed = 2 * first.needed_pairs
     assert command.command == f"perftrail compare a b --max-pairs {needed}"
     assert command.purpose.startswith(f"measure up to {needed} pairs, about 5 min more")
     slow = [replace(noisy(least, value=str(least)), seconds=200.0) for least in (0.0404, 0.0603)]

@@ -249,11 +249,18 @@ def test_the_first_run_of_each_benchmark_is_shown_with_its_unit_and_the_time_of_
     lines = printed(study, report, capsys)
     assert lines[:3] == [
         "2 of 2 builds succeeded (100 %), 2 of them work",
-        "first run    r63 one size=1: wall 100 ms",
-        "first run    r63 two: wall 100 ms",
+        "first run    r63 one size=1: wall 100 ms, cpu 10.0 ms",
+        "first run    r63 two: wall 100 ms, cpu 10.0 ms",
     ]
     assert lines[3].endswith("; 64 revisions with perftrail run")
     assert re.fullmatch(r" {13}\S.* s to \S.* s for most searches with perftrail find", lines[4])
+    fewest, most = report.compare_pairs
+    assert lines[5].endswith(
+        f" for two revisions with perftrail compare ({fewest} to {most} pairs), and their builds"
+    )
+    assert report.compare_seconds is not None  # pairs of two sides, and three points of 0.1 s
+    assert report.compare_seconds.least == pytest.approx(fewest * 2 * 3 * 0.1)
+    assert report.compare_seconds.most == pytest.approx(most * 2 * 3 * 0.1)
     assert report.find_seconds is not None
     assert report.find_seconds.least > 28 * 0.1
     _, every = drain(Attempt(session, ALL, count=64).events())
@@ -265,7 +272,7 @@ def test_the_first_run_of_each_benchmark_is_shown_with_its_unit_and_the_time_of_
         "revision": "r63",
         "variant": "plain",
         "parameters": {},
-        "metrics": {"wall": {"value": 0.1, "unit": "s"}},
+        "metrics": {"wall": {"value": 0.1, "unit": "s"}, "cpu": {"value": 0.01, "unit": "s"}},
     }
 
 

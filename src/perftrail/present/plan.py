@@ -119,9 +119,20 @@ def print_attempt(study: Study, report: AttemptReport, *, shared_options: Sequen
         f"{_time_left(report.plan)}; {revisions}{' with perftrail run' * bool(report.find_seconds)}",
     )
     if report.find_seconds is not None:
-        least, most = duration(report.find_seconds.least), duration(report.find_seconds.most)
-        _row("", f"{least if least == most else f'{least} to {most}'} for most searches with perftrail find")
+        _row("", f"{_span(report.find_seconds)} for most searches with perftrail find")
+    if report.compare_seconds is not None:
+        fewest, most = report.compare_pairs
+        times = _span(report.compare_seconds)
+        _row(
+            "",
+            f"{times} for two revisions with perftrail compare ({fewest} to {most} pairs), and their builds",
+        )
     _next(study, shared_options)
+
+
+def _span(seconds: Span) -> str:
+    least, most = duration(seconds.least), duration(seconds.most)
+    return least if least == most else f"{least} to {most}"
 
 
 def _unread_lines(study: Study, unread: UnreadFiles, revisions: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ from perftrail.builds.artefact import output_files
 from perftrail.errors import UsageError
 from perftrail.measure.events import HistoryRead, Skipped
 from perftrail.measure.failure_groups import FailureGroupJson, group_failures, study_line, without_details
+from perftrail.measure.pairs import rule_for
 from perftrail.measure.remedies import remedies
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import FailedInvocation, Quiet
@@ -23,6 +24,7 @@ from perftrail.model.target import shown_metrics
 from perftrail.ports import ListableSource
 from perftrail.results.remaining_work import Span
 from perftrail.results.rows import units_of
+from perftrail.results.selection import TIMES, Choice
 from perftrail.search.forecast import USUAL_BUILDS, USUAL_RUNS
 from perftrail.verbs.check import SecondsJson, StudyPlan, StudyPlanJson, seconds_json, study_plan
 
@@ -89,6 +91,10 @@ class AttemptReportJson(TypedDict):
     find_seconds: Annotated[
         SecondsJson | None, "likely time of find; null: the study names no metric, or nothing ran"
     ]
+    compare_seconds: Annotated[
+        SecondsJson | None, "likely time of compare of two revisions without builds; null: nothing ran"
+    ]
+    compare_pairs: Annotated[list[int], "the fewest and the most pairs of such a comparison"]
     unread: Annotated[UnreadFilesJson | None, "null: builds cannot be observed here"]
     plan: StudyPlanJson
 
@@ -211,7 +217,8 @@ class AttemptReport:
 
     `usable` counts subjects that were built and ran a benchmark, `partly` those of them that failed in another
     benchmark, `relinked` those that were relinked and then ran; `None` if no recipe relinks. `outputs` are output
-    files of the newest build. `find_seconds` is the likely time of a search.
+    files of the newest build. `find_seconds` is the likely time of a search, `compare_seconds` that of a comparison of
+    two revisions with the fewest and the most pairs, `compare_pairs`.
     """
 
     plan: StudyPlan
@@ -224,6 +231,8 @@ class AttemptReport:
     outputs: tuple[str, ...] = ()
     first_runs: tuple[FirstRun, ...] = ()
     find_seconds: Span | None = None
+    compare_seconds: Span | None = None
+    compare_pairs: tuple[int, int] = (0, 0)
     unread: UnreadFiles | None = None
 
     @property
@@ -244,6 +253,8 @@ class AttemptReport:
             "first_runs": [run.as_json() for run in self.first_runs],
             "failures": [group.as_json() for group in self.failure_groups],
             "find_seconds": seconds_json(self.find_seconds),
+            "compare_seconds": seconds_json(self.compare_seconds),
+            "compare_pairs": list(self.compare_pairs),
             "unread": None if self.unread is None else self.unread.as_json(),
             "plan": self.plan.as_json(),
         }
@@ -266,6 +277,7 @@ class Attempt:
         self._failures: dict[str | None, dict[Subject, Failure]] = {}
         self._first_runs: dict[str, FirstRun] = {}
         self._invocation_seconds: list[float] = []
+        self._seconds_by_benchmark: dict[str, float] = {}
 
     def events(self) -> Generator[Event, None, AttemptReport]:
         """Try the revisions; yield events and return the report. Raises `UsageError` if nothing is selected."""
@@ -292,6 +304,8 @@ class Attempt:
             relinked=len(self._relinked) if self._can_relink else None,
             outputs=self._outputs(),
             first_runs=tuple(self._first_runs.values()),
+            compare_seconds=self._compare_seconds(tried),
+            compare_pairs=self._compare_pairs(),
             find_seconds=self._find_seconds(len(revisions), left=plan.subjects - plan.built - plan.failed),
             unread=(yield from self._unread_files(revisions)),
         )
@@ -370,6 +384,27 @@ class Attempt:
         )
         return Span(least=least, most=most)
 
+    def _compare_pairs(self) -> tuple[int, int]:
+        """Return the fewest and the most pairs of a comparison of two revisions in all metrics."""
+        study = self._session.study
+        verdicts = sum(
+            len(Choice().of(study, name, variant)) for name in study.benchmarks for variant in study.variants
+        )
+        rule = rule_for(study.measure, verdicts)
+        return rule.needed_pairs, rule.most
+
+    def _compare_seconds(self, tried: Sequence[Subject]) -> Span | None:
+        """Return the time of a comparison of two revisions, without its builds; `None` if nothing ran."""
+        subjects = {subject.variant: subject for subject in tried}.values()
+        each = sum(
+            self._seconds_by_benchmark.get(cell.benchmark, 0.0)
+            for subject in subjects
+            for cell in cells(self._session.study, subject)
+            if self._selection.includes(cell)
+        )
+        least, most = self._compare_pairs()
+        return Span(least=2 * least * each, most=2 * most * each) if each else None
+
     def _chosen(self, revisions: Sequence[Revision]) -> tuple[Subject, ...]:
         variants = self._session.study.variants
         wanted = [
@@ -440,8 +475,12 @@ class Attempt:
         if isinstance(outcome, FailedInvocation):
             return outcome.failure
         self._invocation_seconds.append(outcome.seconds)
+        self._seconds_by_benchmark[cell.benchmark] = outcome.seconds
         study, name = self._session.study, cell.benchmark
-        shown = [metric for metric in shown_metrics(study, name) if metric in outcome.values]
+        wanted = shown_metrics(study, name)
+        if set(wanted) <= set(TIMES):
+            wanted = TIMES  # the same metrics for every benchmark, and those that compare judges
+        shown = [metric for metric in wanted if metric in outcome.values]
         self._first_runs[name] = FirstRun(
             cell=cell,
             values={metric: outcome.values[metric] for metric in shown},
