@@ -19,6 +19,7 @@ from perftrail.cli.options import (
     study_argument,
 )
 from perftrail.errors import UsageError
+from perftrail.model.recipe import PLAIN
 from perftrail.model.source import STAGED, WORKING_TREE
 from perftrail.model.wording import quoted
 from perftrail.present.shared_sentences import shell_words
@@ -278,22 +279,20 @@ def _with_commands(
     ):
         if value is not None:
             words += [option, str(value)]
-    largest = gate.changes[0].metric if gate.changes else None
-    search_words = ["--metric", largest.name] if largest else []
-    only = {}
-    if largest:
-        only = {"benchmark": largest.benchmark, **{name: str(value) for name, value in largest.point.values}}
-        if largest.variant != "plain":
-            search_words += ["--variant", largest.variant]
-            only["variant"] = largest.variant
-    only_words = [word for name, value in only.items() for word in ("--only", f"{name}={escape(value)}")]
     ends = (gate.base.short, gate.head.short)
+    largest = gate.changes[0].metric if gate.changes else None
+    changed_words = ["--metric", largest.name] if largest else []
+    variant = largest.variant if largest and largest.variant != PLAIN else ""
+    find_words = [*changed_words, *(["--variant", variant] if variant else []), "--range", "..".join(ends)]
     explain_command = ""
     if largest and gate.head.parents[:1] == (gate.base.id,):
-        explain_command = f"perftrail explain{shell_words((gate.head.short, *study, *only_words))}"
+        only_words = ["--only", f"variant={escape(variant)}"] if variant else []
+        explain_command = (
+            f"perftrail explain{shell_words((gate.head.short, *study, *changed_words, *only_words))}"
+        )
     return replace(
         gate,
         repeat=f"perftrail compare{shell_words((*ends, *study, *words))}",
-        find_command=f"perftrail find{shell_words((*study, *search_words, '--range', '..'.join(ends)))}",
+        find_command=f"perftrail find{shell_words((*study, *find_words))}",
         explain_command=explain_command,
     )
