@@ -23,7 +23,7 @@ from markupsafe import Markup
 from perftrail.charts.frame import config, themed
 from perftrail.errors import UsageError
 from perftrail.file_tree import user_cache
-from perftrail.model.wording import counted, escaped
+from perftrail.model.wording import DOCUMENTATION, counted, escaped
 from perftrail.results.ranking import RankingJson
 
 if TYPE_CHECKING:
@@ -107,11 +107,12 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The answer in a sentence, with its evidence: effect, certainty, cost."""
+    """The answer in a sentence, with its evidence: effect, certainty, cost. `table` has several changes, a row each."""
 
     sentence: str
     tone: Tone
     facts: tuple[Fact, ...]
+    table: Table | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -203,6 +204,9 @@ def _lines(page: Page, images: str) -> Iterator[str]:
     yield ""
     yield f"**{inert(page.verdict.sentence)}**"
     yield ""
+    if page.verdict.table is not None:
+        yield from _table(page.verdict.table)
+        yield ""
     yield from (f"- {inert(fact.label)}: {inert(fact.text)}" for fact in page.verdict.facts)
     yield from (f"- {inert(note)}" for note in page.verdict.notes)
     for section in page.every_section:
@@ -579,21 +583,24 @@ def tied(text: str) -> str:
     return text.replace(" %", "\u00a0%").replace("× ", "×\u00a0")
 
 
-_SHORT_ID = re.compile(r"(?<![0-9a-f])([0-9a-f]{10})(?![0-9a-f])")
+_LINKED = re.compile(rf"((?<![0-9a-f])[0-9a-f]{{10}}(?![0-9a-f])|{re.escape(DOCUMENTATION)}/[\w/#-]+\.html)")
 
 
 def linked(text: str, commits: Mapping[str, str]) -> Markup:
-    """Return hostile text as HTML, in which the short ids of commits link to their addresses.
+    """Return hostile text as HTML. Short ids of commits link to their addresses; pages of the documentation are links.
 
     >>> linked("at 3f9c2ab41d <b>", {"3f9c2ab41d": "https://example.org/3"})
     Markup('at <a href="https://example.org/3">3f9c2ab41d</a> &lt;b&gt;')
     """
-    parts = _SHORT_ID.split(text)
     link = Markup('<a href="{}">{}</a>')
-    return Markup().join(
-        link.format(commits[part], part) if number % 2 and part in commits else part
-        for number, part in enumerate(parts)
-    )
+
+    def part_of(part: str) -> Markup | str:
+        if part.startswith(DOCUMENTATION):
+            return link.format(part, part.removeprefix(f"{DOCUMENTATION}/"))
+        return link.format(commits[part], part) if part in commits else part
+
+    parts = _LINKED.split(text)
+    return Markup().join(part_of(part) if number % 2 else part for number, part in enumerate(parts))
 
 
 def content_policy(scripts: Sequence[str], *, evaluates: bool) -> str:

@@ -178,3 +178,33 @@ def test_the_search_of_a_gated_branch_does_not_replace_the_answer_of_the_study(t
     assert page.verdict.sentence.startswith("Found: ")
     [steps] = [each for each in page.sections if each.name == "search"]
     assert any("between r0 and r19" in each for each in steps.paragraphs)
+
+
+def test_several_changes_are_rows_of_one_table(tmp_path: Path) -> None:
+    def stairs(arguments: tuple[str, ...]) -> float:
+        return 0.1 * 1.5 ** sum(number_of(arguments) >= step for step in (8, 16, 24))
+
+    study = a_study(measure=MeasurePolicy(invocations=Invocations(least=8, most=8), warmups=0))
+    starter = FakeStarter(seconds=stairs)
+    session = a_session(study, tmp_path, source=FakeSource(32), starter=starter)
+    request = FindRequest(
+        goal=(resolve(study, "wall"),),
+        range=None,
+        threshold=0.05,
+        confidence=0.99,
+        budget=Budget(invocations=900),
+    )
+    drain(Find(session, request).events())
+    drain(Run(session, Selection()).events())
+    page = make_report(session, tmp_path)
+    assert page.verdict.sentence.startswith("Several: 3 changes")
+    assert page.verdict.table is not None
+    assert page.verdict.table.head == ("revision", "change", "levels", "probability", "evidence")
+    assert [row[0].split()[0] for row in page.verdict.table.rows] == ["r8", "r16", "r24"]
+    assert [fact.label for fact in page.verdict.facts] == ["Cost"], "no fact is about one change only"
+    assert page.lead is not None
+    changes = page.lead.tables[0]
+    assert [row[0].split()[0] for row in changes.rows] == ["r8", "r16", "r24"]
+    assert not [each for each in page.lead.paragraphs if each.startswith("Changed at")]
+    [lines] = [part for part in to_markdown(page).split("\n\n") if part.startswith("| revision")]
+    assert lines.count("certified in") == 3

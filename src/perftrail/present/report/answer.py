@@ -24,7 +24,7 @@ from perftrail.model.wording import (
 from perftrail.present.answer_sentence import (
     also_words,
     certificate_words,
-    change_sentence,
+    culprit_words,
     effect_of,
     headline_of,
     levels_of,
@@ -199,8 +199,6 @@ def answer_number(value: Json) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-MOST_NAMED = 4
-
 LONGEST_ANSWER = 600
 
 
@@ -243,31 +241,64 @@ def _search_verdict(data: ReportData) -> Verdict:
             ),
             notes=(*_doubts(facts), f"Why it ended: {answers[0].get('reason', '')}."),
         )
-    change, *others = changes
-    evidence, limits = certificate_words(change)[:1], certificate_words(change)[1:]
-    also = also_words(change)
-    labelled = [
-        Fact(label="Effect", text=effect_of(change)),
-        Fact(label="Levels", text=levels_of(change)),
-        Fact(label="Certainty", text=culprit_certainty(change)),
-        *(Fact(label="Evidence", text=capitalised(each)) for each in evidence),
-        Fact(label="Cost", text=cost),
-    ]
+    table = _table_of(changes) if len(changes) > 1 else None
+    labelled = _change_facts(changes[0]) if table is None else ()
+    also = [(each, also_words(each)) for each in changes]
     return Verdict(
         sentence=text,
         tone=_tone({each.tone for each in changes}),
-        facts=tuple(fact for fact in labelled if fact.text),
+        facts=tuple(fact for fact in (*labelled, Fact(label="Cost", text=cost)) if fact.text),
+        table=table,
         notes=(
-            *change.merges,
-            *(f"{capitalised(each)}." for each in limits),
-            *([f"{capitalised(also)}."] if also else []),
+            *(merge for each in changes for merge in each.merges),
+            *dict.fromkeys(
+                f"{capitalised(limit)}." for each in changes for limit in certificate_words(each)[1:]
+            ),
             *(
-                f"Also: {escaped(change_sentence(each), longest=LONGEST_ANSWER)}."
-                for each in others[: MOST_NAMED - 1]
+                f"{capitalised(words) if table is None else words.replace('it', each.candidates[-1].short, 1)}."
+                for each, words in also
+                if words
             ),
             *_doubts(facts),
             *_reservations(answers),
         ),
+    )
+
+
+def _change_facts(change: ChangeFacts) -> Iterator[Fact]:
+    yield Fact(label="Effect", text=effect_of(change))
+    yield Fact(label="Levels", text=levels_of(change))
+    yield Fact(label="Certainty", text=culprit_certainty(change))
+    for each in certificate_words(change)[:1]:
+        yield Fact(label="Evidence", text=capitalised(each))
+
+
+def _table_of(changes: Sequence[ChangeFacts]) -> Table:
+    """Return a table of several changes."""
+    several_metrics = len({each.metric for each in changes}) > 1
+    head = (
+        "revision",
+        *(("metric",) if several_metrics else ()),
+        "change",
+        "levels",
+        "probability",
+        "evidence",
+    )
+    return Table(
+        name="changes",
+        head=head,
+        rows=tuple(
+            (
+                escaped(culprit_words(each).removesuffix(","), longest=LONGEST_ANSWER),
+                *((escaped(each.metric),) if several_metrics else ()),
+                each.began or effect_of(each),
+                levels_of(each),
+                probability(each.confidence),
+                *(certificate_words(each)[:1] or ("",)),
+            )
+            for each in changes
+        ),
+        whole=True,
     )
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
     from perftrail.present.report.data import HistoryMetric, ReportData
+    from perftrail.results.changes import HistoryChange
     from perftrail.results.rows import Row
 
 MOST_SPARKLINE_POINTS = 48
@@ -261,21 +262,47 @@ def _section(data: ReportData, drawn: _Drawn) -> Section:
         answers=bool(data.question_rows) and drawn.history_metric == data.lead,
         paragraphs=tuple(_changes(data, drawn.history_metric)),
         chart=drawn.chart,
-        tables=(_table(data, drawn),),
+        tables=(*_change_tables(data, drawn), _table(data, drawn)),
         detail=tuple(drawn.points) if len(drawn.points) > MOST else (),
     )
 
 
+def _candidates_words(change: HistoryChange) -> str:
+    where = revision_name(change.row.subject.revision)
+    if len(change.candidates) == 1:
+        return where
+    return f"one of {len(change.candidates)} revisions from {change.candidates[0].short} to {where}"
+
+
+def _change_tables(data: ReportData, drawn: _Drawn) -> Iterator[Table]:
+    """Yield a table of a metric's changes, if there are several."""
+    changes = [each for each in data.changes if drawn.history_metric.is_of(each.row)]
+    if len(changes) > 1:
+        variants = len(data.variants) > 1
+        yield Table(
+            name=f"{drawn.chart.name}-changes",
+            head=("changed at", *(("variant",) if variants else ()), "change", "size"),
+            rows=tuple(
+                (
+                    _candidates_words(each),
+                    *((each.row.subject.variant,) if variants else ()),
+                    effect_words(each.point.effect, each.point.low, each.point.high),
+                    size_words(each.point),
+                )
+                for each in changes
+            ),
+            whole=True,
+        )
+
+
 def _changes(data: ReportData, history_metric: HistoryMetric) -> Iterator[str]:
-    for each in data.changes:
-        if history_metric.is_of(each.row):
-            point = each.point
-            where = revision_name(each.row.subject.revision)
-            if len(each.candidates) > 1:
-                where = f"one of {len(each.candidates)} revisions from {each.candidates[0].short} to {where}"
-            variant = f" ({each.row.subject.variant})" if len(data.variants) > 1 else ""
-            effect = effect_words(point.effect, point.low, point.high)
-            yield f"Changed{variant} at {where}: {effect}, {size_words(point)}."
+    changes = [each for each in data.changes if history_metric.is_of(each.row)]
+    if len(changes) == 1:
+        [each] = changes
+        point = each.point
+        variant = f" ({each.row.subject.variant})" if len(data.variants) > 1 else ""
+        effect = effect_words(point.effect, point.low, point.high)
+        yield f"Changed{variant} at {_candidates_words(each)}: {effect}, {size_words(point)}."
     along = data.along_history
     if small := sum(history_metric.is_of(each.row) and not each.point.alert for each in along.points):
         yield f"{counted(small, 'more change')} below the alert level; perftrail show lists them all."
