@@ -116,6 +116,8 @@ def _become(request: dict[str, Any], standard: list[int]) -> NoReturn:
     for number, descriptor in enumerate(standard):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    if request.get("session"):
+        os.setsid()
     os.chdir(request["directory"])
     os.environ.clear()
     os.environ.update(request["environment"])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -57,27 +58,80 @@ def start(
     environment = dict(os.environ if env is None else env)
     if any(name.startswith("PYTHON") for name in environment.keys() - os.environ.keys()):
         return _run_python(words, cwd, environment, timeout)
-    if not _servers:
-        _servers.append(_Server())
-    request = {"arguments": words, "directory": str(cwd or Path.cwd()), "environment": environment}
     with ExitStack() as stack:
-        report, stdout, stderr = (stack.enter_context(_Pipe()) for _ in range(3))
-        with open(os.devnull, "rb") as stdin:  # noqa: PTH123 - a device
-            _servers[0].start(request, stdin.fileno(), stdout.end, stderr.end, report.end)
-        for pipe in (report, stdout, stderr):
+        stdout, stderr = (stack.enter_context(_Pipe()) for _ in range(2))
+        started = stack.enter_context(Started(words, stdout.end, stderr.end, cwd=cwd, env=environment))
+        for pipe in (stdout, stderr):
             pipe.close_end()
-        pid = int(report.file.readline())
-        guard = threading.Timer(timeout, os.kill, (pid, signal.SIGKILL))
+        guard = threading.Timer(timeout, os.kill, (started.pid, signal.SIGKILL))
         guard.start()
         with ThreadPoolExecutor(2) as readers:
             reading = [readers.submit(pipe.file.read) for pipe in (stdout, stderr)]
             output = [each.result().decode() for each in reading]
-        code = int(report.file.readline())
+        code = started.wait()
         late = not guard.is_alive()
         guard.cancel()
     if late:
         raise subprocess.TimeoutExpired(words, timeout, output[0], output[1])
     return subprocess.CompletedProcess(words, code, stdout=output[0], stderr=output[1])
+
+
+class Started:
+    """A command line that runs in a process of its own, like `subprocess.Popen`; leaving the context waits for it."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        stdout: int,
+        stderr: int,
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        session: bool = False,
+    ) -> None:
+        if not _servers:
+            _servers.append(_Server())
+        environment = dict(os.environ if env is None else env)
+        request = {
+            "arguments": words,
+            "directory": str(cwd or Path.cwd()),
+            "environment": environment,
+            "session": session,
+        }
+        self.returncode: int | None = None
+        self._words = words
+        self._report = _Pipe()
+        with open(os.devnull, "rb") as stdin:  # noqa: PTH123 - a device
+            _servers[0].start(request, stdin.fileno(), stdout, stderr, self._report.end)
+        self._report.close_end()
+        self.pid = int(self._report.file.readline())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
+
+    def poll(self) -> int | None:
+        """Return the exit code; `None` while the process runs."""
+        try:
+            return self.wait(0.0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code at the end of the process. Raises `TimeoutExpired` if that takes longer."""
+        if self.returncode is None:
+            if not select.select([self._report.file], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self._words, timeout or 0.0)
+            self.returncode = int(self._report.file.readline())
+            self._report.file.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the process, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
 
 class _Pipe:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.histories import STUDY, History, make_history, write_study
+from tests.starting import Started, start
 
 pytestmark = pytest.mark.slow
 
@@ -39,31 +40,27 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     return make_history(root / "repository", commits=11, culprit=CULPRIT, unbuildable=range(4, 6))
 
 
-def start(*arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "perftrail", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
 def kill_at_random(arguments: tuple[str, ...], *, seed: int, full_seconds: float) -> int:
     """Start a command repeatedly, and kill it with SIGKILL at random instants; return the number of kills."""
     rng = random.Random(seed)
     kills = 0
     for _ in range(KILLS):
-        process = start(*arguments)
-        try:
-            process.wait(timeout=rng.uniform(0.2, full_seconds * 0.4))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
+        with (
+            Path(os.devnull).open("wb") as output,
+            Started(arguments, output.fileno(), output.fileno()) as process,
+        ):
+            try:
+                process.wait(timeout=rng.uniform(0.02, full_seconds * 0.4))
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                kills += 1
     return kills
 
 
 def finish(*arguments: str) -> dict[str, Any]:
     """Run a command to its end, and return its JSON."""
-    done = subprocess.run(
-        [sys.executable, "-m", "perftrail", *arguments, "--json"], capture_output=True, text=True, check=False
-    )
+    done = start(*arguments, "--json")
     assert done.returncode == 0, done.stderr
     parsed: dict[str, Any] = json.loads(done.stdout)
     return parsed
