@@ -10,6 +10,7 @@ import pytest
 
 from perftrail.cli.commands.bisect_step import BAD, GOOD, SKIP, STOP
 from tests.sources.repositories import Repository
+from tests.starting import start
 
 pytestmark = pytest.mark.slow
 
@@ -46,8 +47,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def step(repository: Repository, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "perftrail", "bisect-step", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=repository.path)
+    return start("bisect-step", *words, cwd=repository.path)
 
 
 def test_git_bisect_finds_the_planted_commit(repository: Repository) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sources.repositories import Repository
+from tests.starting import start
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,15 +67,19 @@ def perftrail(
     *words: object, env: Mapping[str, str] | None = None, one_cpu: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Run perftrail in an environment, and optionally on one CPU, which is another machine to perftrail."""
-    first = min(os.sched_getaffinity(0))
-    done = subprocess.run(
-        [sys.executable, "-m", "perftrail", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **(env or {})},
-        preexec_fn=(lambda: os.sched_setaffinity(0, {first})) if one_cpu else None,
-    )
+    environment = {**os.environ, **(env or {})}
+    if not one_cpu:
+        done = start(*map(str, words), env=environment)
+    else:
+        first = min(os.sched_getaffinity(0))
+        done = subprocess.run(
+            [sys.executable, "-m", "perftrail", *map(str, words)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+            preexec_fn=lambda: os.sched_setaffinity(0, {first}),
+        )
     assert done.returncode == 0, done.stderr
     return done
 
