@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from perftrail.formats.commented_json import NotJson, parse
 from perftrail.model.study import Study
 from perftrail.verbs.init.asv import AsvStudy, write_asv_study
 from tests.sources.repositories import Repository
+
+OWN = f"3.{sys.version_info.minor}"
 
 CONFIGURATION = """\
 {
@@ -53,6 +56,18 @@ def without_uv(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     for name in ("git", "sh"):
         (programs / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(programs))
+
+
+@pytest.fixture
+def with_python(
+    without_uv: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This Python, and as pyenv has it, a program for another version that does not run."""
+    programs = tmp_path_factory.mktemp("pythons")
+    (programs / f"python{OWN}").symlink_to(sys.executable)
+    (programs / "python2.1").write_text("#!/bin/sh\necho 'python2.1: command not found' >&2\nexit 127\n")
+    (programs / "python2.1").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
 
 
 def translated(place: Path, more: str = "") -> tuple[Study, AsvStudy]:
@@ -164,10 +179,33 @@ def test_all_mistakes_are_reported_with_their_lines(place: Path) -> None:
         assert any(each.startswith(expected) for each in found), (expected, found)
 
 
-@pytest.mark.usefixtures("without_uv")
-def test_an_environment_without_its_tool_is_refused(place: Path) -> None:
-    (mistake,) = mistakes(place, '"environment_type": "conda"')
-    assert mistake == "8: environment_type: needs conda, which is not installed here; or write virtualenv"
+@pytest.mark.usefixtures("with_python")
+def test_without_condas_program_and_the_matrixs_python_a_virtual_environment_of_this_python_is_used(
+    place: Path,
+) -> None:
+    more = '"environment_type": "rattler", "pythons": ["2.1", "2.2"], "matrix": {"numpy": [], "scipy": []}'
+    study, written = translated(place, more)
+    (variant,) = study.variants
+    assert variant == f"py{OWN}-numpy-scipy"
+    assert study.variants[variant].build.env == {
+        "PERFTRAIL_PYTHON": OWN,
+        "PERFTRAIL_REQUIREMENTS": "numpy scipy",
+    }
+    assert " -m venv " in study.build.steps[0]
+    notes = [each for each in written.notes if "install uv" not in each]
+    assert notes == [
+        'environment_type "rattler" needs micromamba, mamba or conda, which is not installed here; the study uses '
+        "virtualenv and packages of PyPI",
+        f"Python 2.1 or 2.2 is not installed here, or does not run; the study uses {OWN}",
+    ]
+    assert f"# {notes[0]}" in written.file.read_text()
+
+
+@pytest.mark.usefixtures("with_python")
+def test_a_python_that_does_not_run_is_not_installed(place: Path) -> None:
+    study, written = translated(place, f'"pythons": ["{OWN}", "2.1"]')
+    assert list(study.variants) == [f"py{OWN}"]
+    assert "# python2.1 is not installed here, or does not run" in written.file.read_text()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from perftrail.errors import FormatError, Mistake, StudyError, UsageError
 from perftrail.formats.commented_json import MOST_BYTES, Located, NotJson, parse
 from perftrail.model.field import ENVIRONMENT
 from perftrail.model.placeholders import literal
+from perftrail.model.process import Command, Exited
 from perftrail.model.study import FindPolicy
 from perftrail.model.wording import listed, quoted, suggestion
 from perftrail.process.launcher import Launcher
@@ -43,6 +44,9 @@ _DEFAULT_TIMEOUT_SECONDS = 60.0
 
 _CONDA = {"conda": ("conda",), "mamba": ("mamba", "micromamba"), "rattler": ("micromamba", "mamba", "conda")}
 _VIRTUAL = ("virtualenv", "venv", "uv")
+_SECONDS_TO_START = 60.0
+"""Time limit of a Python that prints its version."""
+
 _NEWEST_PIP = "pip>=26"
 """The first version with --uploaded-prior-to; it needs Python 3.9."""
 
@@ -268,6 +272,7 @@ class _Translation:
     build_env: Mapping[str, str] = field(default_factory=dict)
     run_env: Mapping[str, str] = field(default_factory=dict)
     variants: dict[str, tuple[dict[str, str], dict[str, str], str]] = field(default_factory=dict)
+    virtual_instead: str = ""
     comments: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -276,7 +281,10 @@ class _Translation:
         yield f"# A study of {quoted(self.project)} from asv's {quoted(self.configuration.name)}, by perftrail init."
         yield "# `perftrail check --try 5` tries to build five revisions; `perftrail run` measures the suite."
         yield from self._source()
-        yield from ("", "[build]", "# an environment for each build, in the build's directory", "steps = [")
+        yield from ("", "[build]", "# an environment for each build, in the build's directory")
+        if self.virtual_instead:
+            yield f"# {_one_line(self.virtual_instead)}"
+        yield "steps = ["
         for line, why in self.steps.items():
             yield f"    # {why}"
             yield f"    {toml(line)},"
@@ -480,6 +488,8 @@ def _values(settings: _Settings, kind: str, name: str, values: Located) -> tuple
         if kind == "req" and not re.fullmatch(r"[A-Za-z0-9.*+!_<>=~, -]*", text):
             settings.add(one, key, f"{quoted(text)} is not a version")
         result.append(text)
+    if not result and kind == "req":
+        return ("",)  # asv: the newest version
     if not result:
         settings.add(values, key, "has no value; write null for absent, or remove it")
     return tuple(result)
@@ -495,16 +505,17 @@ def _requirement(name: str, value: str) -> str:
     return f"{plain}{value.replace(' ', '')}" if value[:1] in "<>=~!" else f"{plain}=={value}"
 
 
-def _conda(settings: _Settings) -> str:
-    """Return the program that makes conda environments, empty for a virtual one; record what is missing or unknown."""
+def _conda(settings: _Settings, found: _Translation) -> str:
+    """Return the program that makes conda environments; empty for a virtual one, also where no such program is."""
     kind = settings.text("environment_type", "virtualenv") or "virtualenv"
     at = settings.get("environment_type") or Located("", 1)
     tool = next((tool for tool in _CONDA.get(kind, ()) if shutil.which(tool)), "")
     if kind in _CONDA and not tool:
-        tools = listed(_CONDA[kind], "or")
-        settings.add(
-            at, "environment_type", f"needs {tools}, which is not installed here; or write virtualenv"
+        found.notes.append(
+            f"environment_type {quoted(kind)} needs {listed(_CONDA[kind], 'or')}, which is not installed here; the "
+            "study uses virtualenv and packages of PyPI"
         )
+        found.virtual_instead = found.notes[-1]
     elif kind not in (*_CONDA, *_VIRTUAL):
         choices = listed([*_VIRTUAL, *_CONDA], "or")
         settings.add(
@@ -517,7 +528,7 @@ def _build(
     settings: _Settings, found: _Translation, combinations: Sequence[_Combination], *, study: Path
 ) -> None:
     """Add the steps that make the environment, install the project and the runner."""
-    conda = _conda(settings)
+    conda = _conda(settings, found)
     uses_uv = not conda and shutil.which("uv") is not None
     one = combinations[0] if len(combinations) == 1 else None
     python = one.python if one else '"$PERFTRAIL_PYTHON"'
@@ -585,6 +596,16 @@ def _has_new_pip(python: str) -> bool:
 
 
 def _add_variants(found: _Translation, combinations: Sequence[_Combination], *, checks_pythons: bool) -> None:
+    installed = _InstalledPythons()
+    if checks_pythons and not any(installed.runs(each.python) for each in combinations):
+        own = f"3.{sys.version_info.minor}"
+        if installed.runs(own):
+            wanted = listed(tuple(dict.fromkeys(each.python for each in combinations)), "or")
+            found.notes.append(
+                f"Python {wanted} is not installed here, or does not run; the study uses {own}"
+            )
+            first = combinations[0].python
+            combinations = [replace(each, python=own) for each in combinations if each.python == first]
     for each in combinations:
         parts = [f"py{each.python}"]
         for table in (each.requirements, each.env, each.env_nobuild):
@@ -601,13 +622,38 @@ def _add_variants(found: _Translation, combinations: Sequence[_Combination], *, 
             "PERFTRAIL_REQUIREMENTS": " ".join(each.words),
             **each.build_env,
         }
-        missing = checks_pythons and shutil.which(f"python{each.python}") is None
-        why = f"python{each.python} is not installed here" if missing else ""
+        missing = checks_pythons and not installed.runs(each.python)
+        why = f"python{each.python} is not installed here, or does not run" if missing else ""
         found.variants[name] = (build_env, each.run_env, why)
     if all(why for _, _, why in found.variants.values()):
         found.notes.append(
             "no Python of the matrix is installed here: install one, or uv, and uncomment a variant"
         )
+
+
+class _InstalledPythons:
+    """The versions of Python that run here: a program's file is not enough, as pyenv has one for each known version."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, bool] = {}
+
+    def runs(self, version: str) -> bool:
+        """Whether ``pythonVERSION --version`` succeeds."""
+        if version not in self._known:
+            program = shutil.which(f"python{version}")
+            self._known[version] = program is not None and _succeeds((program, "--version"))
+        return self._known[version]
+
+
+def _succeeds(words: tuple[str, ...]) -> bool:
+    with tempfile.TemporaryDirectory(prefix="perftrail-init-") as directory, Launcher() as starter:
+        command = Command(
+            arguments=words,
+            environment=dict(os.environ),
+            directory=directory,
+            timeout_seconds=_SECONDS_TO_START,
+        )
+        return starter.run(command).ended == Exited(code=0)
 
 
 def _install_project(
