@@ -10,12 +10,19 @@ import pytest
 from perftrail.measure.events import (
     BuildFinished,
     BuildStarted,
+    Calibrating,
     HistoryRead,
+    Invoked,
+    Invoking,
     Progress,
     Stepped,
     SuiteListed,
+    SuiteListing,
 )
-from perftrail.model.build import Failure
+from perftrail.model.benchmark import Point
+from perftrail.model.build import Built, Failure
+from perftrail.model.measurement import InvocationKey, Measurement
+from perftrail.model.plan import Cell
 from perftrail.model.subject import Revision, Subject
 from perftrail.opening import EngineMachines
 from perftrail.present.console import Watcher
@@ -58,12 +65,12 @@ def test_similar_lines_are_counted_after_the_first_few(capsys: pytest.CaptureFix
     with Watcher() as watcher:
         watcher.follow(known())
     assert capsys.readouterr().err.splitlines() == [
-        "r0 does not build, as in an earlier run: no header (log: 0.log)",
-        "r1 does not build, as in an earlier run: the same reason (log: 1.log)",
+        "r0 does not build, as in an earlier run (--retry-failed repeats it): no header (log: 0.log)",
+        "r1 does not build, as in an earlier run (--retry-failed repeats it): the same reason (log: 1.log)",
         "1 revision, r0",
-        "r2 does not build, as in an earlier run: the same reason (log: 2.log)",
-        "r3 does not build, as in an earlier run: the same reason (log: 3.log)",
-        "r4 does not build, as in an earlier run: the same reason (log: 4.log)",
+        "r2 does not build, as in an earlier run (--retry-failed repeats it): the same reason (log: 2.log)",
+        "r3 does not build, as in an earlier run (--retry-failed repeats it): the same reason (log: 3.log)",
+        "r4 does not build, as in an earlier run (--retry-failed repeats it): the same reason (log: 4.log)",
         "and 4 more failed builds of earlier runs",
     ]
 
@@ -125,7 +132,7 @@ def test_a_pipe_gets_a_line_of_progress_after_a_pause_and_none_is_lost(
 
     def steps() -> Generator[Event, None, None]:
         for number in range(9):
-            now[0] += 2.0
+            now[0] += 6.0
             yield Stepped(number=number, words="ran a block", purpose=f"block {number}, 1 min left")
 
     with Watcher(clock=lambda: now[0]) as watcher:
@@ -147,10 +154,10 @@ def test_a_search_for_several_metrics_prints_one_form_of_progress_with_the_time_
 
     def steps() -> Generator[Event, None, None]:
         yield HistoryRead(revisions=(Revision(id="r0"), Revision(id="r9")), metrics=3)
-        now[0] += 6.0
+        now[0] += 18.0
         yield BuildStarted(subject=Subject(revision=Revision(id="r0"), variant="plain"))
         for number in range(1, 8):
-            now[0] += 2.0
+            now[0] += 6.0
             yield Stepped(
                 number=number,
                 words=f"measured r{number}",
@@ -159,9 +166,9 @@ def test_a_search_for_several_metrics_prints_one_form_of_progress_with_the_time_
                 decided=number // 4,
                 seconds_left=(20.0 - number, 95.0),
             )
-        now[0] += 6.0
+        now[0] += 18.0
         yield BuildStarted(subject=Subject(revision=Revision(id="r8"), variant="plain"))
-        now[0] += 6.0
+        now[0] += 18.0
         yield Stepped(number=8, words="measured r8 of a branch", metrics=3, decided=3)
 
     with Watcher(clock=lambda: now[0]) as watcher:
@@ -182,14 +189,14 @@ def test_a_run_in_a_pipe_prints_its_progress_with_the_time_left(capsys: pytest.C
 
     def run() -> Generator[Event, None, None]:
         for done in range(1, 5):
-            now[0] += 3.0
+            now[0] += 9.0
             yield Progress(
-                done=done, left_least=4 - done, left_most=4 - done, seconds_least=3.0, seconds_most=3.0
+                done=done, left_least=4 - done, left_most=4 - done, seconds_least=9.0, seconds_most=9.0
             )
 
     with Watcher(clock=lambda: now[0]) as watcher:
         watcher.follow(run())
-    assert capsys.readouterr().err.splitlines() == ["2 invocations done, 3.0 s left"]
+    assert capsys.readouterr().err.splitlines() == ["2 invocations done, 1.3 s left"]
 
 
 def test_a_slow_step_without_events_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,4 +220,79 @@ def test_the_machines_of_an_engine_are_named(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err.splitlines() == [
         "2 parallel builds on 1 machine; this machine measures",
         "1 parallel build on 3 machines; machine ann measures",
+    ]
+
+
+def test_long_steps_are_shown_while_they_run(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    subject = Subject(revision=Revision(id="r0"), variant="plain")
+
+    def minutes(watcher: Watcher) -> None:
+        for _ in range(14):
+            now[0] += 5.0
+            watcher.remind()
+
+    def work(watcher: Watcher) -> Generator[Event, None, None]:
+        yield HistoryRead(revisions=(Revision(id="r0"),))
+        minutes(watcher)  # nothing is known about what runs
+        yield BuildStarted(subject=subject)
+        minutes(watcher)
+        yield SuiteListing(subject=subject, suite="bench")
+        minutes(watcher)
+        yield Calibrating(
+            subject=subject, suite="bench", benchmarks=14, done=lambda: int(now[0] - began) // 5
+        )
+        began = now[0]
+        minutes(watcher)
+
+    with Watcher(clock=lambda: now[0], slow=3600.0) as watcher:
+        watcher.follow(work(watcher))
+    assert capsys.readouterr().err.splitlines() == [
+        "1 revision, r0",
+        "building r0",
+        "building r0, 15 s so far",
+        "building r0, 45 s so far",
+        "suite bench of r0: listing its benchmarks",
+        "listing the benchmarks of suite bench of r0, 15 s so far",
+        "listing the benchmarks of suite bench of r0, 45 s so far",
+        "suite bench of r0: running 14 benchmarks for a moment to choose iterations",
+        "suite bench of r0: iterations of 3 of 14 benchmarks chosen, about 55 s left",
+        "suite bench of r0: iterations of 9 of 14 benchmarks chosen, about 25 s left",
+    ]
+
+
+def test_a_build_of_more_than_a_second_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    def built(seconds: float) -> BuildFinished:
+        outcome = Built(key="k", artefact="a", directory="/", log="l", seconds=seconds, reused=False)
+        return BuildFinished(
+            subject=Subject(revision=Revision(id="r0"), variant="plain"), outcome=outcome, known=False
+        )
+
+    def builds() -> Generator[Event, None, None]:
+        yield built(0.5)
+        yield built(12.0)
+
+    with Watcher() as watcher:
+        watcher.follow(builds())
+    assert capsys.readouterr().err.splitlines() == ["built r0 in 12 s"]
+
+
+def test_a_first_pass_over_many_benchmarks_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    cell = Cell(
+        subject=Subject(revision=Revision(id="r0"), variant="plain"), benchmark="parse", point=Point()
+    )
+    key = InvocationKey(runnable="r", machine="m", phase="sample", ordinal=0)
+
+    def measuring() -> Generator[Event, None, None]:
+        for _ in range(8):
+            yield Invoking(cell=cell)
+            now[0] += 4.0
+            yield Invoked(cell=cell, outcome=Measurement(key=key, started="", seconds=4.0, log="", values={}))
+
+    with Watcher(clock=lambda: now[0], slow=3600.0) as watcher:
+        watcher.follow(measuring())
+    assert capsys.readouterr().err.splitlines() == [
+        "measuring r0 parse, 4 invocations so far",
+        "measuring r0 parse, 8 invocations so far",
     ]

@@ -223,6 +223,48 @@ def test_a_suite_that_cannot_be_listed_is_reported_with_its_log(tmp_path: Path, 
     assert "no suite was listed" in done.stderr
 
 
+def test_only_selected_benchmarks_run_and_only_until_their_iterations_are_known(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    source = f"""
+def mark(name):
+    with open({str(marks)!r}, "a") as file:
+        file.write(name + "\\n")
+
+def time_chosen(): mark("chosen")
+time_chosen.number = time_chosen.repeat = 1
+
+def time_other(): mark("other")
+"""
+    repository = Repository(tmp_path / "repository")
+    ids = [
+        repository.commit({"benchmarks/__init__.py": f"n = {n}\n", "benchmarks/suite.py": source})
+        for n in (1, 2)
+    ]
+    text = STUDY.format(repository=repository.path, kind="asv", path="benchmarks", more="")
+    (tmp_path / "perftrail.toml").write_text(text)
+    done = run("check", str(tmp_path), "--try", "1", "--bench", "chos.n")
+    assert "iterations of 1 benchmark chosen" in done.stderr
+    assert done.stderr.count("2 benchmarks") == 2
+    assert "other" not in marks.read_text()
+    done = run("compare", *ids, str(tmp_path), "--bench", "chosn", code=1)
+    last = done.stderr.splitlines()[-1]
+    assert '--bench "chosn" matches none of 2 benchmarks, for example suite.time_chosen' in last
+    assert "choose" not in done.stderr
+
+
+def test_after_failed_builds_the_last_line_names_them(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    ids = [repository.commit({"n": str(n)}) for n in (1, 2)]
+    text = STUDY.format(
+        repository=repository.path, kind="asv", path="benchmarks", more='\n[build]\nsteps = ["false"]\n'
+    )
+    (tmp_path / "perftrail.toml").write_text(text)
+    done = run("compare", *ids, str(tmp_path), "--bench", "time", code=1)
+    assert "no revision was built" in done.stderr.splitlines()[-1]
+    again = run("compare", *ids, str(tmp_path), "--bench", "time", code=1)
+    assert "as in an earlier run (--retry-failed repeats it): " in again.stderr
+
+
 def test_stored_lists_are_enough_to_show_samples(tmp_path: Path, history: History) -> None:
     directory = study(tmp_path / "show", history, kind="pytest-benchmark", path="benches")
     run("run", str(directory), "--only", f"revision={history.ids[0][:12]}")

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from perftrail.model.suite import Suite
 from perftrail.suites import runners, unlisted
-from perftrail.suites.python import _VERSION, read_listing
+from perftrail.suites.python import _VERSION, read_calibration, read_listing
 
 PROGRAM = Path(runners.__path__[0]) / "python_suite.py"
 
@@ -39,7 +40,14 @@ class AsvSuite:
         done = self.start("list", "0.01")
         assert done.returncode == 0, done.stderr
         lines = [json.loads(line) for line in done.stdout.splitlines()]
-        return {(each["name"], tuple(value for _, value in each["point"])): each for each in lines}
+        done = self.start("calibrate", json.dumps([each["request"] for each in lines]))
+        assert done.returncode == 0, done.stderr
+        chosen = [json.loads(line) for line in done.stdout.splitlines()]
+        return {
+            (each["name"], tuple(value for _, value in each["point"])): each | found
+            for each, found in zip(lines, chosen, strict=True)
+            if not found["skipped"]
+        }
 
     def values(self, request: dict[str, Any]) -> list[float]:
         done = self.start("run", json.dumps(request))
@@ -169,7 +177,7 @@ def setup_cache():
 def peakmem_it(size): pass
 """
     suite, listed = one(tmp_path, source)
-    assert listed["peak"]
+    assert listed["request"]["peak"]
     (value,) = suite.values(listed["request"])
     assert 1_000_000 < value < 300_000_000
 
@@ -236,8 +244,11 @@ def test_a_file_that_pytest_cannot_collect_is_named_with_the_reason(tmp_path: Pa
 def test_a_benchmark_longer_than_a_round_runs_once_in_each(tmp_path: Path) -> None:
     text = "import time\n\ndef test_slow(benchmark):\n    benchmark(time.sleep, 0.01)\n"
     (tmp_path / "test_slow.py").write_text(text)
-    (item,) = read_listing(run_pytest(tmp_path, "list", "0.01").stdout, Suite(kind="pytest-benchmark"))
-    assert item.iterations == 1
+    (listed,) = read_listing(run_pytest(tmp_path, "list", "0.01").stdout, Suite(kind="pytest-benchmark"))
+    output = run_pytest(tmp_path, "calibrate", f"[{listed.selector}]").stdout
+    item = read_calibration(output, (listed,))[listed]
+    assert item is not None
+    assert (item.iterations, item.is_calibrated, listed.is_calibrated) == (1, True, False)
     done = run_pytest(tmp_path, "run", item.selector)
     assert all(json.loads(line)["value"] >= 0.01 for line in done.stdout.splitlines())
     assert len(done.stdout.splitlines()) == 5
@@ -248,3 +259,36 @@ def test_a_failing_benchmark_states_its_exception(tmp_path: Path) -> None:
     (item,) = read_listing(run_pytest(tmp_path, "list", "0.01").stdout, Suite(kind="pytest-benchmark"))
     done = run_pytest(tmp_path, "run", item.selector)
     assert done.stderr.splitlines()[-1] == "ValueError: invalid literal for int() with base 10: 'x'"
+
+
+def test_a_listing_runs_no_benchmark_and_a_calibration_only_the_requested_ones(tmp_path: Path) -> None:
+    source = """
+def setup():
+    raise SystemError("it ran")
+
+def time_a(): pass
+def time_b(): pass
+"""
+    suite = AsvSuite(tmp_path, source)
+    (tmp_path / "benchmarks" / "slow.py").write_text("raise SystemExit('imported')\n")
+    (tmp_path / "benchmarks" / "slow.py").rename(tmp_path / "slow.py")
+    listed = read_listing(suite.start("list", "0.01").stdout, Suite(kind="asv"))
+    assert [(each.name, each.is_calibrated) for each in listed] == [
+        ("suite.time_a", False),
+        ("suite.time_b", False),
+    ]
+    (tmp_path / "slow.py").rename(tmp_path / "benchmarks" / "slow.py")
+    done = suite.start("calibrate", f"[{listed[1].selector}]")
+    (line,) = map(json.loads, done.stdout.splitlines())
+    assert (line["requested"]["name"], line["failure"]) == ("suite.time_b", "it ran")
+
+
+def test_an_interrupted_calibration_keeps_its_complete_lines(tmp_path: Path) -> None:
+    suite = AsvSuite(tmp_path, "def time_a(): pass\ndef time_b(): pass\n")
+    listed = read_listing(suite.start("list", "0.01").stdout, Suite(kind="asv"))
+    output = suite.start("calibrate", f"[{listed[0].selector}, {listed[1].selector}]").stdout
+    chosen = read_calibration(output[:-5], listed)
+    assert list(chosen) == [listed[0]]
+    item = chosen[listed[0]]
+    assert item is not None
+    assert item == replace(listed[0], selector=item.selector, iterations=item.iterations, is_calibrated=True)

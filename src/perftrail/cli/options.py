@@ -21,7 +21,7 @@ import click
 from perftrail.cli.help import quiet_options
 from perftrail.errors import MachineLeft, NoAnswer, UsageError
 from perftrail.model.source import MAIN
-from perftrail.model.wording import listed, quoted, suggestion
+from perftrail.model.wording import counted, listed, quoted, suggestion
 from perftrail.store.location import shown
 
 if TYPE_CHECKING:
@@ -362,17 +362,33 @@ class SessionOptions:
         from perftrail.measure.listing import list_suites, listing_study
         from perftrail.opening import open_results, with_listed_benchmarks
 
-        self.run(listing_study(study), lambda session: list_suites(session, revisions(session)), jobs=jobs)
+        lists = self.run(
+            listing_study(study), lambda session: list_suites(session, revisions(session)), jobs=jobs
+        )
         with open_results(study, store=self.store) as results:
             found = with_listed_benchmarks(study, results)
-        if not found.benchmarks:
-            why = (
-                f"no benchmark matches --bench {quoted(study.selected)}"
-                if study.selected
-                else "no suite was listed"
+            every = with_listed_benchmarks(replace(study, selected=""), results).benchmarks
+        if lists.uncalibrated:
+            missing = counted(lists.uncalibrated, "benchmark")
+            raise NoAnswer(
+                f"{study.file}: the iterations of {missing} are not chosen yet; the same command continues, or choose "
+                "fewer benchmarks with --bench, or with select in the suite's table"
             )
-            raise NoAnswer(f"{study.file}: {why}")
-        return found
+        if found.benchmarks:
+            return found
+        if not lists.builds:
+            raise NoAnswer(
+                f"{study.file}: no revision was built, so its suite has no list yet; after a correction outside the "
+                "study, add --retry-failed"
+            )
+        if not lists.lists:
+            raise NoAnswer(f"{study.file}: no suite was listed")
+        if every:
+            raise NoAnswer(
+                f"{study.file}: --bench {quoted(study.selected)} matches none of "
+                f"{counted(len(every), 'benchmark')}, for example {next(iter(every))}"
+            )
+        raise NoAnswer(f"{study.file}: select matches no benchmark of a suite")
 
     def run(
         self,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from perftrail.ports import RemarkingSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from perftrail.measure.sources import SkippedRevisions
     from perftrail.model.build import Built, Failure
@@ -128,6 +128,13 @@ class OutputsRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Invoking:
+    """An invocation starts."""
+
+    cell: Cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Invoked:
     """An invocation ended, with a measurement or a recorded failure."""
 
@@ -238,16 +245,47 @@ class WentFurtherBack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteListing:
+    """The listing of a suite of a subject started."""
+
+    subject: Subject
+    suite: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteListed:
     """A suite of a subject was listed: its number of benchmarks, or why it could not be listed.
 
-    `unlisted` are files whose benchmarks the suite could not name, each with the reason.
+    `unlisted` are files whose benchmarks the suite could not name, each with the reason. `seconds` is the time of the
+    listing; zero if it was stored.
     """
 
     subject: Subject
     suite: str
     result: int | Failure
     unlisted: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrating:
+    """A suite runs each of some benchmarks for a moment to choose its iterations; `done` counts them meanwhile."""
+
+    subject: Subject
+    suite: str
+    benchmarks: int
+    done: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """The iterations of some benchmarks were chosen, in `seconds`; `failure` is why those of others were not."""
+
+    subject: Subject
+    suite: str
+    benchmarks: int
+    seconds: float
+    failure: Failure | None = None
 
 
 Event = (
@@ -259,11 +297,15 @@ Event = (
     | BuildFinished
     | BuilderMessage
     | BenchmarkBuildFailed
+    | SuiteListing
     | SuiteListed
+    | Calibrating
+    | Calibrated
     | Relinked
     | RelinkedWithoutEffect
     | SameArtefact
     | OutputsRead
+    | Invoking
     | Invoked
     | GivenUp
     | Progress

@@ -344,24 +344,30 @@ class Invoker:
         values = {"instructions": found[0]} if found and found[0] is not None else {}
         return replace(observed, result=values)
 
+    def observed_log(self, ready: Ready, name: str) -> Path:
+        """Return the file with the output of a command of `observe`, also while it runs."""
+        return self._logs / "observed" / ready.runnable.key / f"{name}.out"
+
     def observe(
         self,
         ready: Ready,
         name: str,
         change: Callable[[Command], Command],
         start: Callable[[Command], Ran] | None = None,
+        *,
+        text: str | None = None,
     ) -> UnrecordedRun:
         """Start a changed command once, outside any measurement; only its log is kept, under this name.
 
-        `start` runs the command in another way than alone.
+        `start` runs the command in another way than alone. `text` replaces the command line.
         """
-        log = self._logs / "observed" / ready.runnable.key / f"{name}.out"
+        log = self.observed_log(ready, name)
         _remove_output(log)
         began = time.monotonic()
         benchmark = self._study.benchmarks[ready.cell.benchmark]
         try:
             with self._fixtures.around(ready, log) as fixture:
-                command = change(self._command(ready, log, INHERITED, fixture=fixture))
+                command = change(self._command(ready, log, INHERITED, fixture=fixture, text=text))
                 fixture.prepare(command)
                 with fixture.usage() as usage:
                     ran = (start or self.starter.run)(command)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
-from perftrail.measure.events import Invoked
+from perftrail.measure.events import Invoked, Invoking
 from perftrail.measure.subjects import PlannedInvocation
 from perftrail.model.benchmark import Value
 from perftrail.model.measurement import (
@@ -111,6 +111,7 @@ class InvocationRunner:
         """
         for planned in invocations:
             if not self._is_known(planned):
+                yield Invoking(cell=planned.ready.cell)
                 outcome = self._perform(planned)
                 self._known[outcome.key.runnable][outcome.key.phase, outcome.key.ordinal] = outcome
                 self._performed.add(outcome.key)
@@ -123,6 +124,7 @@ class InvocationRunner:
         """
         for planned in invocations:
             self._known.pop(planned.key.runnable, None)
+            yield Invoking(cell=planned.ready.cell)
             outcome = self._perform(planned)
             self._not_kept += 1
             yield Invoked(cell=planned.ready.cell, outcome=outcome)

@@ -98,14 +98,16 @@ class SuiteItem:
     """A benchmark at one point, as a built suite lists it.
 
     `selector` is the text with which the suite starts it alone. `iterations` is the number of iterations of one
-    invocation; 0 if the tool chooses it. `metric` is what it measures: ``time`` in s, ``memory`` in B, or ``value`` in
-    `unit`; `printed` is that metric's name in the tool's output.
+    invocation; 0 if the tool chooses it. Without `is_calibrated`, the number is still to be chosen. `metric` is what
+    it measures: ``time`` in s, ``memory`` in B, or ``value`` in `unit`; `printed` is that metric's name in the tool's
+    output.
     """
 
     name: str
     selector: str
     point: Point = field(default_factory=Point)
     iterations: int = 0
+    is_calibrated: bool = True
     metric: str = "time"
     unit: str = "s"
     printed: str = "wall"
@@ -117,6 +119,7 @@ class SuiteItem:
             "selector": self.selector,
             "point": [[name, value] for name, value in self.point.values],
             "iterations": self.iterations,
+            "calibrated": self.is_calibrated,
             "metric": self.metric,
             "unit": self.unit,
             "printed": self.printed,
@@ -133,6 +136,7 @@ class SuiteItem:
             selector=str(data["selector"]),
             point=Point(tuple((str(name), value) for name, value in point)),
             iterations=iterations,
+            is_calibrated=data.get("calibrated", True) is True,
             metric=str(data["metric"]),
             unit=str(data["unit"]),
             printed=str(data["printed"]),
@@ -171,12 +175,16 @@ def with_iterations_of(
     items: tuple[SuiteItem, ...], earlier: Mapping[tuple[str, Point], SuiteItem]
 ) -> tuple[SuiteItem, ...]:
     """Return items with the iterations of an earlier listing, so that all builds run equally many."""
-    return tuple(
-        replace(each, iterations=earlier[each.name, each.point].iterations)
-        if (each.name, each.point) in earlier
-        else each
-        for each in items
-    )
+    found = []
+    for each in items:
+        known = earlier.get((each.name, each.point))
+        if known is None or not known.is_calibrated:
+            found.append(each)
+        elif each.is_calibrated:
+            found.append(replace(each, iterations=known.iterations))
+        else:
+            found.append(replace(known, metric=each.metric, unit=each.unit, printed=each.printed))
+    return tuple(found)
 
 
 def axes_of(points: tuple[Point, ...]) -> dict[str, tuple[Value, ...]]:

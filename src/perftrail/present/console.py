@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO, assert_never
 
 from rich.console import Console
@@ -21,10 +22,13 @@ from perftrail.measure.events import (
     BuilderMessage,
     BuildFinished,
     BuildStarted,
+    Calibrated,
+    Calibrating,
     Counting,
     GivenUp,
     HistoryRead,
     Invoked,
+    Invoking,
     Outdated,
     OutputsRead,
     Profiling,
@@ -35,6 +39,7 @@ from perftrail.measure.events import (
     Skipped,
     Stepped,
     SuiteListed,
+    SuiteListing,
     WentFurtherBack,
 )
 from perftrail.model.build import Failure
@@ -68,8 +73,17 @@ WARNING = "yellow"
 SAME_STEPS = "such step"
 """Kind of the lines of steps with equal words, see `Watcher._print_similar`."""
 
-PAUSE = 5.0
+PAUSE = 15.0
 """Seconds without a line after which a file or a pipe gets a line of progress; a terminal has a status line instead."""
+
+LONG = 10.0
+"""Seconds after which a build, a listing or an invocation is reported while it runs."""
+
+AGAIN = 30.0
+"""Seconds between two such lines about the same build, listing or invocation."""
+
+SMOOTHING = 60.0
+"""Seconds in which an estimate of the time left approaches a new one, so that it does not jump up and down."""
 
 SLOW = 1.0
 """Seconds after which a file or a pipe gets a line about a step that prints nothing itself."""
@@ -93,6 +107,13 @@ class Watcher:
         self._clock = clock
         self._slow = slow
         self._last_line_at = clock()
+        self._lock = threading.RLock()
+        self._ended = threading.Event()
+        self._step: Callable[[float], str] | None = None
+        self._step_began = clock()
+        self._is_reminded = False
+        self._left: TimeLeft | None = None
+        self._invocations = 0
         self._status: Status | None = None
         self._remaining = ""
         self._printed_before: set[str] = set()
@@ -108,11 +129,15 @@ class Watcher:
         if sys.stderr.isatty() and not settings.quiet:
             self._status = self._console.status("")
             self._status.start()
+        reminders = threading.Thread(target=self._remind_until, args=(self._ended,), daemon=True)
+        reminders.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ended.set()
+        self._step = None
         self._end_similar()
         if self._counted_steps:
             steps = counted(self._counted_steps, "step")
@@ -143,8 +168,48 @@ class Watcher:
                 event = next(workflow)
             except StopIteration as stop:
                 result: Result = stop.value
+                self._step = None
                 return result
-            self._render(event)
+            with self._lock:
+                self._render(event)
+                self._step = self._step_after(event)
+                self._step_began, self._is_reminded = self._clock(), False
+
+    def remind(self) -> None:
+        """Show the step that runs now if it takes long: in a terminal's status line, elsewhere as a line."""
+        with self._lock:
+            now = self._clock()
+            lasted, step = now - self._step_began, self._step
+            if step is None or lasted < LONG:
+                return
+            if self._status is not None:
+                self._status.update(Text(step(lasted)))
+            elif now - self._last_line_at >= (AGAIN if self._is_reminded else PAUSE):
+                self._is_reminded = True
+                self._print_now(step(lasted), style="dim")
+
+    def _remind_until(self, ended: threading.Event) -> None:
+        while not ended.wait(self._slow or SLOW):
+            self.remind()
+
+    def _step_after(self, event: Event) -> Callable[[float], str] | None:
+        """Return the words of what runs after an event, given its seconds so far; `None` for short work."""
+        match event:
+            case BuildStarted():
+                what = f"building {event.subject}"
+            case SuiteListing():
+                what = f"listing the benchmarks of suite {event.suite} of {event.subject}"
+            case Calibrating():
+                return lambda lasted: _calibrating_words(event, lasted)
+            case Invoking():
+                what = f"measuring {event.cell}{self._remaining}"
+            case Profiling():
+                what = f"profiling {event.benchmark}"
+            case Counting() | BuildCounted():
+                what = "counting instructions of a build"
+            case _:
+                return None
+        return lambda lasted: f"{self._of_several(what)}, {duration(lasted)} so far"
 
     def waiting(self, reason: Holder | ServerUnreachable | ServerBack) -> None:
         """Print which process has locked the results, or that a server does not answer, or answers again."""
@@ -207,10 +272,12 @@ class Watcher:
                 self._print_similar(text, kind="group, with equal builds", style="dim")
             case OutputsRead():
                 self._outputs_read(event)
-            case SuiteListed():
-                self._suite_listed(event)
+            case SuiteListing() | SuiteListed() | Calibrating() | Calibrated():
+                self._suite(event)
             case Profiling() | Counting() | BuildCounted():
                 self._print_now(_words_before_search(event), style="dim")
+            case Invoking():
+                pass  # `remind` shows one that takes long
             case Invoked() | GivenUp() | Progress() | Stepped():
                 self._while_measuring(event)
             case _:
@@ -306,20 +373,44 @@ class Watcher:
             self._printed_before.add(excerpt)
             reason_and_log = f"{reason} (log: {event.outcome.log})"
             if event.known:
-                text = f"{event.subject} {failed}, as in an earlier run: {reason_and_log}"
+                earlier = "as in an earlier run (--retry-failed repeats it)"
+                text = f"{event.subject} {failed}, {earlier}: {reason_and_log}"
                 self._print_similar(text, kind="failed build, of earlier runs", style=WARNING)
             else:
                 self._print_now(f"{event.subject} {failed}: {reason_and_log}", style=WARNING)
         elif not event.known:
-            self._show_status(f"built {event.subject} in {duration(event.outcome.seconds)}")
+            text = f"built {event.subject} in {duration(event.outcome.seconds)}"
+            if event.outcome.seconds >= SLOW:
+                self._print_now(text, style="dim")
+            else:
+                self._show_status(text)
 
-    def _suite_listed(self, event: SuiteListed) -> None:
+    def _suite(self, event: SuiteListing | SuiteListed | Calibrating | Calibrated) -> None:
         where = f"suite {event.suite} of {event.subject}"
+        match event:
+            case SuiteListing():
+                self._show_progress(f"{where}: listing its benchmarks")
+            case Calibrating():
+                count = counted(event.benchmarks, "benchmark")
+                self._print_now(f"{where}: running {count} for a moment to choose iterations", style="dim")
+            case Calibrated():
+                count, time_taken = counted(event.benchmarks, "benchmark"), duration(event.seconds)
+                self._print_now(f"{where}: iterations of {count} chosen in {time_taken}", style="dim")
+                if event.failure is not None:
+                    reason = f"{excerpt_line(event.failure)} (log: {event.failure.log})"
+                    self._print_now(f"{where}: stopped choosing iterations: {reason}", style=WARNING)
+            case SuiteListed():
+                self._suite_listed(where, event)
+            case _:
+                assert_never(event)
+
+    def _suite_listed(self, where: str, event: SuiteListed) -> None:
         if isinstance(event.result, Failure):
             reason = f"{excerpt_line(event.result)} (log: {event.result.log})"
             self._print_now(f"{where} cannot be listed: {reason}", style=WARNING)
         else:
-            self._print_now(f"{where}: {counted(event.result, 'benchmark')}", style="dim")
+            time_taken = f", listed in {duration(event.seconds)}" if event.seconds >= SLOW else ""
+            self._print_now(f"{where}: {counted(event.result, 'benchmark')}{time_taken}", style="dim")
             for each in event.unlisted[:MOST_SIMILAR]:
                 self._print_now(f"{where} lacks the benchmarks of {each}", style=WARNING)
             further = len(event.unlisted) - MOST_SIMILAR
@@ -377,10 +468,13 @@ class Watcher:
                 self._print_now(
                     f'{name} uses the {method}; choose with pick = "last", "sum" or another', style=WARNING
                 )
-        self._show_status(self._of_several(f"measuring {event.cell}{self._remaining}"))
+        self._invocations += 1
+        extent = self._remaining or f", {counted(self._invocations, 'invocation')} so far"
+        self._show_progress(self._of_several(f"measuring {event.cell}{extent}"))
 
     def _progress(self, event: Progress) -> None:
-        least, most = duration(event.seconds_least), duration(event.seconds_most)
+        self._left = TimeLeft.after(self._left, event.seconds_least, event.seconds_most, now=self._clock())
+        least, most = duration(self._left.least), duration(self._left.most)
         span = least if event.left_least == event.left_most else f"{least} to {most}"
         more = " or more" if event.unseen else ""
         self._remaining = f" · {event.done} invocations done, {span}{more} left" if event.left_most else ""
@@ -434,6 +528,42 @@ class Watcher:
                 f"and {counted(count - MOST_SIMILAR, f'more {noun}')}{f' {rest}' if rest else ''}",
                 style="dim",
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLeft:
+    """Smoothed estimate of the least and the most seconds left at a time of a clock."""
+
+    least: float
+    most: float
+    at: float
+
+    @classmethod
+    def after(cls, earlier: TimeLeft | None, least: float, most: float, *, now: float) -> TimeLeft:
+        """Return the estimate after an earlier one: it passes with the clock, and moves slowly towards the new values.
+
+        >>> first = TimeLeft.after(None, 10.0, 100.0, now=0.0)
+        >>> TimeLeft.after(first, 8.0, 98.0, now=2.0) == TimeLeft(least=8.0, most=98.0, at=2.0)
+        True
+        >>> round(TimeLeft.after(first, 40.0, 98.0, now=2.0).least, 1)
+        9.0
+        """
+        if earlier is None:
+            return cls(least=least, most=most, at=now)
+        passed = now - earlier.at
+        share = 1.0 - math.exp(-passed / SMOOTHING)
+        before = [max(0.0, each - passed) for each in (earlier.least, earlier.most)]
+        smooth = [old + share * (new - old) for old, new in zip(before, (least, most), strict=True)]
+        return cls(least=min(smooth[0], most), most=smooth[1] if most else 0.0, at=now)
+
+
+def _calibrating_words(event: Calibrating, lasted: float) -> str:
+    finished = event.done()
+    left = ""
+    if finished:
+        left = f", about {duration(lasted / finished * (event.benchmarks - finished))} left"
+    where = f"suite {event.suite} of {event.subject}"
+    return f"{where}: iterations of {finished} of {event.benchmarks} benchmarks chosen{left}"
 
 
 def plain_table(columns: Sequence[str], *, right: Collection[str] = ()) -> Table:

@@ -76,6 +76,21 @@ def unlisted(suite: Suite, output: str) -> tuple[str, ...]:
             return ()
 
 
+def chosen_items(study: Study, name: str, items: Iterable[SuiteItem]) -> tuple[SuiteItem, ...]:
+    """Return the benchmarks of a suite that may be measured: those that `select` and --bench match."""
+    select, bench = re.compile(study.suites[name].select), re.compile(study.selected)
+    return tuple(
+        each
+        for each in items
+        if select.search(each.name)
+        and any(bench.search(f"{start}{shown}") for start in ("", f"{name}/") for shown in _shown_names(each))
+    )
+
+
+def _shown_names(item: SuiteItem) -> tuple[str, ...]:
+    return (item.name, f"{item.name}[{item.point}]") if item.point.values else (item.name,)
+
+
 def expanded(study: Study, listings: Iterable[ListingRecord]) -> Study:
     """Return a study with every benchmark that listings of its suites have, the earliest listing first.
 
@@ -97,12 +112,14 @@ def expanded(study: Study, listings: Iterable[ListingRecord]) -> Study:
 
 
 def listed_items(suite: Suite, listings: Sequence[ListingRecord]) -> dict[tuple[str, Point], SuiteItem]:
-    """Return the benchmarks of a suite in listings, each as the earliest listing has it."""
+    """Return the benchmarks of a suite in listings, each as the earliest listing has it that knows its iterations."""
     items: dict[tuple[str, Point], SuiteItem] = {}
     for record in listings:
         if record.suite == suite.content:
             for each in items_of(record):
-                items.setdefault((each.name, each.point), each)
+                earlier = items.setdefault((each.name, each.point), each)
+                if each.is_calibrated and not earlier.is_calibrated:
+                    items[each.name, each.point] = each
     return items
 
 
@@ -137,8 +154,7 @@ def _benchmarks(name: str, suite: Suite, listings: Sequence[ListingRecord]) -> d
             found[benchmark] = _benchmark(name, suite, items)
         else:
             for each in items:
-                shown = f"{benchmark}[{each.point}]" if each.point.values else benchmark
-                found[shown] = _benchmark(name, suite, [replace(each, point=Point())])
+                found[_shown_names(each)[-1]] = _benchmark(name, suite, [replace(each, point=Point())])
     return found
 
 

@@ -1,11 +1,13 @@
 """Suites in Python: asv and pytest-benchmark, which a small program runs in the environment of the revision.
 
-The program is `runners/python_suite.py`. It lists the suite, measures one benchmark, or serves as a resident process.
+The program is `runners/python_suite.py`. It lists the suite, chooses iterations, measures one benchmark, or serves as a
+resident process.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
@@ -15,7 +17,7 @@ from perftrail.model.suite import SuiteItem
 from perftrail.suites.shell import RUNNERS, in_directory, word, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from perftrail.formats.document import Node
     from perftrail.model.benchmark import Value
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 READS: Printed = "jsonl"
 
-_VERSION = 3
+_VERSION = 4
 """Version of the program; a change of what it measures needs another one, so that samples are not mixed."""
 
 _DIRECTORIES = {"asv": "benchmarks", "pytest-benchmark": "."}
@@ -32,7 +34,7 @@ _DIRECTORIES = {"asv": "benchmarks", "pytest-benchmark": "."}
 
 
 def listing(suite: Suite) -> str:
-    """List the suite, and run each benchmark for a moment to choose its iterations."""
+    """List the suite, without running a benchmark."""
     return _run(suite, f"list {suite.seconds:g}")
 
 
@@ -53,6 +55,26 @@ def unlisted(output: str) -> tuple[str, ...]:
         for line in _lines(output)
         if (file := line.get("unlisted")) is not None
     )
+
+
+def calibration(suite: Suite, items: Sequence[SuiteItem]) -> str:
+    """Run each of these benchmarks for a moment to choose its iterations."""
+    requests = ", ".join(each.selector for each in items)
+    return _run(suite, f"calibrate {word(f'[{requests}]')}")
+
+
+def read_calibration(output: str, items: Sequence[SuiteItem]) -> dict[SuiteItem, SuiteItem | None]:
+    """Return the benchmarks of a calibration so far, each with its iterations; `None` if it skips its parameters."""
+    waiting = {each.selector: each for each in items}
+    found: dict[SuiteItem, SuiteItem | None] = {}
+    for line in _lines(output[: output.rfind("\n") + 1]):
+        item = waiting.get(_selector(line["requested"]))
+        if item is None:
+            raise FormatError("a line of the calibration is about another benchmark")
+        iterations = int(line["iterations"].number())
+        chosen = replace(item, selector=_selector(line["request"]), iterations=iterations, is_calibrated=True)
+        found[item] = None if line["skipped"].value is True else chosen
+    return found
 
 
 def command(suite: Suite, item: SuiteItem) -> str:
@@ -82,22 +104,22 @@ def _lines(output: str) -> Iterator[Node]:
         yield parse(line.encode(), line=number)
 
 
+def _selector(request: Node) -> str:
+    return json.dumps({name: each.value for name, each in request.members()}, sort_keys=True)
+
+
 def _item(line: Node) -> SuiteItem:
-    request = dict(line["request"].members())
     point: dict[str, Value] = {}
     for pair in line["point"].elements():
         name, value = (each.value for each in pair.elements())
         if not isinstance(name, str) or not isinstance(value, int | float | str):
             raise FormatError("a parameter of the list is not a name with a number or a text")
         point[name] = value
-    plain = {name: each.value for name, each in request.items()}
-    if line["peak"].value is True:
-        plain["peak"] = True
     return SuiteItem(
         name=line["name"].text(),
         point=Point(tuple(point.items())),
-        selector=json.dumps(plain, sort_keys=True),
-        iterations=int(line["iterations"].number()),
+        selector=_selector(line["request"]),
+        is_calibrated=False,
         metric=line["metric"].text(),
         unit=line["unit"].text(),
         printed=line["metric"].text(),

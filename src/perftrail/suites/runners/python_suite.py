@@ -4,12 +4,14 @@ This program runs in the environment of the project, without perftrail: it uses 
 and pytest with pytest-benchmark. It must work with old versions of Python.
 
     python_suite.py VERSION TOOL list SECONDS DIRECTORY
+    python_suite.py VERSION TOOL calibrate REQUESTS DIRECTORY
     python_suite.py VERSION TOOL run REQUEST DIRECTORY
     python_suite.py VERSION TOOL serve DIRECTORY
 
-A REQUEST is a JSON object: the benchmark's name, its iterations, and for asv the index of its parameters. The answer is
-a JSON line for each measured round, and nothing for a missing benchmark. A server reads requests from the FIFO
-``PERFTRAIL_REQUESTS`` and answers through ``PERFTRAIL_RESPONSES``.
+``list`` runs no benchmark. ``calibrate`` runs each of a JSON list of requests for a moment, and prints a line for each
+as soon as its iterations are known. A REQUEST is a JSON object: the benchmark's name, its iterations, and for asv the
+index of its parameters. The answer is a JSON line for each measured round, and nothing for a missing benchmark. A
+server reads requests from the FIFO ``PERFTRAIL_REQUESTS`` and answers through ``PERFTRAIL_RESPONSES``.
 """
 
 import contextlib
@@ -186,28 +188,24 @@ class Asv:
     """The benchmarks of a directory, as asv_runner finds them, or asv before version 0.6."""
 
     def __init__(self, directory):
+        self._tree = os.getcwd()
         self._directory = os.path.abspath(directory)
+        self._benchmarks = {}
+        self._is_complete = False
         self._caches = {}
         self.unlisted = []
 
     def session(self, work):
-        """Discover the benchmarks, and call `work` in an empty directory, as asv runs benchmarks."""
+        """Call `work` in an empty directory, as asv runs benchmarks."""
         try:
+            from asv_runner import discovery
             from asv_runner._aux import update_sys_path
-            from asv_runner.discovery import disc_benchmarks, get_benchmark_from_name
         except ImportError:
-            from asv.benchmark import disc_benchmarks, get_benchmark_from_name, update_sys_path
+            from asv import benchmark as discovery
+
+            update_sys_path = discovery.update_sys_path
         update_sys_path(self._directory)  # the suite, without the project's tree next to it
-        self._benchmarks = {}
-        wanted = self.only
-        if wanted:
-            try:  # imports only its module, which matters to peak memory
-                self._benchmarks[wanted] = get_benchmark_from_name(self._directory, wanted)
-            except Exception:
-                wanted = None
-        if not wanted:
-            for benchmark in disc_benchmarks(self._directory, ignore_import_errors=True):
-                self._benchmarks[benchmark.name] = benchmark
+        self._discovery = discovery
         self.iterations = 1
         self.rounds = ROUNDS
         # The shell line came from the invocation's own directory, which perftrail empties.
@@ -221,11 +219,27 @@ class Asv:
             os.chdir(before)
             shutil.rmtree(directory, ignore_errors=True)
 
-    only = None
-    """The one benchmark that this process measures; `None` for all."""
+    def _discover(self):
+        """Import the whole suite, once."""
+        if not self._is_complete:
+            self._is_complete = True
+            with _in_directory(self._tree):
+                for benchmark in self._discovery.disc_benchmarks(self._directory, ignore_import_errors=True):
+                    self._benchmarks.setdefault(benchmark.name, benchmark)
+
+    def _benchmark(self, name):
+        """Return a benchmark, or `None`. As in asv, only its module is imported: others cost time and memory."""
+        if name not in self._benchmarks and not self._is_complete:
+            try:
+                with _in_directory(self._tree):
+                    self._benchmarks[name] = self._discovery.get_benchmark_from_name(self._directory, name)
+            except Exception:
+                self._discover()
+        return self._benchmarks.get(name)
 
     def names(self):
         """Return the benchmarks with the index of each combination of their parameters."""
+        self._discover()
         found = []
         for name, benchmark in self._benchmarks.items():
             found += [(name, index) for index in range(_combinations(benchmark))]
@@ -247,7 +261,9 @@ class Asv:
 
     def skips(self, name):
         """Whether a benchmark skips these parameters: by skip_params, or with NotImplementedError in its setup."""
-        benchmark = self._benchmarks[name[0]]
+        benchmark = self._benchmark(name[0])
+        if benchmark is None or name[1] >= _combinations(benchmark):
+            return True
         self._select(benchmark, name[1], False)
         with _time_limit(benchmark.timeout, "its setup"):
             if benchmark.do_setup():
@@ -257,7 +273,7 @@ class Asv:
 
     def measure(self, request):
         """Return the values of a benchmark; `None` without such a benchmark, or if it skips its parameters."""
-        benchmark = self._benchmarks.get(request["name"])
+        benchmark = self._benchmark(request["name"])
         if benchmark is None or request["index"] >= _combinations(benchmark):
             return None
         self._select(benchmark, request["index"], benchmark.type == "peakmemory")
@@ -317,6 +333,16 @@ class Asv:
 
 DEFAULT_SAMPLE_TIME = 0.01
 """asv's time of one sample, in seconds, of benchmarks that do not set it."""
+
+
+@contextlib.contextmanager
+def _in_directory(directory):
+    before = os.getcwd()
+    os.chdir(directory)
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def _combinations(benchmark):
@@ -414,7 +440,7 @@ METRICS = {"time": ("time", "s"), "memory": ("memory", "B"), "peakmemory": ("mem
 
 
 def listed(tool, kind, seconds):
-    """Return the benchmarks as the lines of a listing; those that fail have no iterations; skipped ones are left out."""
+    """Return the benchmarks as the lines of a listing, without running any; their iterations are not chosen yet."""
     lines = [{"unlisted": name, "reason": reason} for name, reason in tool.unlisted]
     for name in tool.names():
         request = {"seconds": seconds}
@@ -423,35 +449,32 @@ def listed(tool, kind, seconds):
             metric, unit = METRICS.get(tool.kind(name)[0], ("value", tool.kind(name)[1]))
         else:
             request["name"], metric, unit = name, "time", "s"
-        plain, point = tool.point(name)
-        tool.iterations, tool.rounds, failure = 0, ROUNDS, ""
-        try:
-            if metric == "time":
-                skipped = tool.measure(request) is None
-            else:
-                skipped = tool.skips(name)
-            if skipped:
-                continue
-        except Exception as error:
-            tool.iterations, failure = 0, str(error)
         request["metric"], request["unit"] = metric, unit
-        if tool.iterations:
-            request["iterations"] = tool.iterations
-        if kind == "asv" and metric == "time":
-            request["rounds"] = tool.rounds
-        lines.append(
-            {
-                "name": plain,
-                "point": point,
-                "request": request,
-                "iterations": tool.iterations,
-                "metric": metric,
-                "unit": unit,
-                "peak": kind == "asv" and tool.kind(name)[0] == "peakmemory",
-                "failure": failure,
-            }
-        )
+        if kind == "asv" and tool.kind(name)[0] == "peakmemory":
+            request["peak"] = True
+        plain, point = tool.point(name)
+        lines.append({"name": plain, "point": point, "request": request, "metric": metric, "unit": unit})
     return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def calibrated(tool, kind, request):
+    """Return a line with a request and its iterations: none if it fails; `skipped` if it has no such parameters."""
+    request = dict(request)
+    line = {"requested": dict(request), "request": request, "iterations": 0, "skipped": False, "failure": ""}
+    tool.iterations, tool.rounds = 0, ROUNDS
+    try:
+        if request["metric"] == "time":
+            line["skipped"] = tool.measure(request) is None
+        else:
+            line["skipped"] = tool.skips((request["name"], request["index"]))
+    except Exception as error:
+        tool.iterations, line["failure"] = 0, str(error)
+    line["iterations"] = tool.iterations
+    if tool.iterations:
+        request["iterations"] = tool.iterations
+    if kind == "asv" and request["metric"] == "time":
+        request["rounds"] = tool.rounds
+    return json.dumps(line) + "\n"
 
 
 def measured(tool, request):
@@ -493,13 +516,15 @@ def main(words):
     output = os.fdopen(os.dup(1), "w")  # a benchmark's own output goes to standard error
     os.dup2(2, 1)
     tool = TOOLS[kind](directory)
-    if kind == "asv" and mode == "run":
-        tool.only = json.loads(words[3])["name"]
     failures = []
 
     def work(tool):
         if mode == "list":
             output.write(listed(tool, kind, float(words[3])))
+        elif mode == "calibrate":
+            for request in json.loads(words[3]):
+                output.write(calibrated(tool, kind, request))
+                output.flush()
         elif mode == "run":
             try:
                 output.write(measured(tool, json.loads(words[3])))
