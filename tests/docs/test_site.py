@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.file_tree import exclusive_lock
 from tests.browsing import chromium, open_page
+from tests.shared_directory import shared_directory
 from tests.starting import REPOSITORY
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 DOCS = REPOSITORY / "docs"
+SPHINX = REPOSITORY / ".build" / "site"
 HOW_TO = sorted(page.name for page in (DOCS / "how-to").glob("*.md") if page.name != "README.md")
 
 
@@ -47,12 +50,16 @@ def make_site(root: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of all tracked files in which the site was built, with the Sphinx of this checkout."""
-    sphinx = REPOSITORY / ".build" / "site"
-    if not (sphinx / "ready").exists():
+def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A copy of all tracked files in which the site was built, once for all processes of a test run."""
+    if not (SPHINX / "ready").exists():
         pytest.skip("Sphinx is not installed here: make site installs it")
-    root = tmp_path_factory.mktemp("site") / "perftrail"
+    return shared_directory(tmp_path_factory, worker_id, "site", fill=_build) / "perftrail"
+
+
+def _build(directory: Path) -> None:
+    """Build the site with the Sphinx of this checkout."""
+    root = directory / "perftrail"
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.split(
         "\0"
@@ -64,11 +71,17 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy2(REPOSITORY / name, root / name, follow_symlinks=False)
     (root / ".build" / "site").mkdir(parents=True)
     for part in ("bin", "lib", "pyvenv.cfg"):
-        (root / ".build" / "site" / part).symlink_to(sphinx / part)
+        (root / ".build" / "site" / part).symlink_to(SPHINX / part)
     (root / ".build" / "site" / "ready").touch()
     done = make_site(root)
     assert done.returncode == 0, done.stderr
-    return root
+
+
+@pytest.fixture
+def copy(built: Path) -> Iterator[Path]:
+    """The copy, for one test at a time: it may change a page."""
+    with exclusive_lock(built.parent / "one-test"):
+        yield built
 
 
 @pytest.fixture(scope="module")
