@@ -53,11 +53,11 @@ def test_the_log_of_a_job_ends_with_the_next_command(
             StudyError(
                 [
                     Mistake(
-                        file="/study/perftrail.toml", line=37, key="find.metric", message="wrong\n::error::x"
+                        file="study/perftrail.toml", line=37, key="find.metric", message="wrong\n::error::x"
                     )
                 ]
             ),
-            "::error file=perftrail.toml,line=37,title=not a valid study::find.metric: ",
+            "::error file=study/perftrail.toml,line=37,title=not a valid study::find.metric: ",
         ),
         (
             UsageError("--budget 5x: 100 % wrong\n::error::x"),
@@ -75,7 +75,7 @@ def test_an_error_annotates_the_job(
         raise error
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    monkeypatch.setenv("GITHUB_WORKSPACE", "/study")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(Path.cwd()))
     with pytest.raises(PerftrailError), annotated_errors("github"):
         raise error
     [line] = capsys.readouterr().err.splitlines()

@@ -582,8 +582,8 @@ def test_the_next_command_can_give_an_answer_and_states_its_time() -> None:
 def test_too_noisy_benchmarks_need_longer_inputs_or_counts(capsys: pytest.CaptureFixture[str]) -> None:
     found = gate(replace(noisy(0.41), seconds=0.2), noisy(0.01, name="cpu"))
     words = (
-        "too noisy here for 2 %; use longer inputs (an invocation takes 5 ms), or count instructions instead of time, "
-        'in a second benchmark with the same command and counters = ["instructions"]'
+        "oo noisy here for 2 %: work; use longer inputs (an invocation takes 5 ms), or count instructions instead of "
+        'time, in a second benchmark with the same command and counters = ["instructions"]'
     )
     print_gate(found)
     for text in (
@@ -591,7 +591,7 @@ def test_too_noisy_benchmarks_need_longer_inputs_or_counts(capsys: pytest.Captur
         to_markdown(found).replace("\\", ""),
         to_plain(found),
     ):
-        assert f"ork: {words}" in text
+        assert words in text
     assert "too noisy" not in to_plain(gate(noisy(0.03)))
     assert "too noisy" not in to_plain(gate(noisy(0.41, unit="")))
 

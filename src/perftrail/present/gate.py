@@ -421,7 +421,7 @@ def advice(gate: Gate) -> str:
     each = min(row.seconds / (2 * (row.pairs + row.discarded)) for row in rows)
     longer = f"use longer inputs (an invocation takes {duration(each)}), or " if 0.0 < each < SHORT else ""
     return (
-        f"{named}: too noisy here for {percent(gate.threshold)}; {longer}count instructions instead of time, in a "
+        f"too noisy here for {percent(gate.threshold)}: {named}; {longer}count instructions instead of time, in a "
         'second benchmark with the same command and counters = ["instructions"]'
     )
 

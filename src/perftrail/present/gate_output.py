@@ -126,7 +126,9 @@ def annotated_errors(format_name: str) -> Iterator[None]:
             from perftrail.present.gate_formats import error_annotations
 
             workspace = os.environ.get("GITHUB_WORKSPACE", "")
-            for line in error_annotations(error, named=lambda file: _within(file, workspace)):
+            for line in error_annotations(
+                error, named=lambda file: _within(str(Path(file).absolute()), workspace)
+            ):
                 click.echo(line, err=True)
         raise
 
