@@ -68,7 +68,7 @@ def print_plan(
         ),
         *(("fixture", text) for name in study.benchmarks if (text := _fixture(study, name))),
         ("points", f"{plan.cells}"),
-        ("invocations", f"{_counts(plan.invocations)}, {plan.stored} stored, {_counts(plan.left)} left"),
+        ("invocations", f"{_counts(plan.invocations)}, {_stored(plan)}, {_counts(plan.left)} left"),
         ("time left", _time_left(plan)),
     ]
     click.echo(click.style(escaped(plan.title), bold=True))
@@ -88,6 +88,14 @@ def print_plan(
     else:
         _row("not checked", "outputs, programs and patterns, which need a build")
         _print_next(f"check --try {PROPOSED_TRIES}", shared_options)
+
+
+def _stored(plan: StudyPlan) -> str:
+    """Return the number of stored invocations; warm-ups among them have no sample in other commands."""
+    if not plan.stored_warmups:
+        return f"{plan.stored} stored"
+    which = "all" if plan.stored_warmups == plan.stored else str(plan.stored_warmups)
+    return f"{plan.stored} stored ({which} of them warm-ups)"
 
 
 def print_attempt(study: Study, report: AttemptReport, *, shared_options: Sequence[str]) -> None:

@@ -109,6 +109,7 @@ class StudyPlan:
     cells: int
     invocations: Span
     stored: int
+    stored_warmups: int
     left: Span
     seconds: Span | None
     unseen: int = 0
@@ -229,6 +230,9 @@ def study_plan(view: BuildView, selection: Selection) -> StudyPlan:
         cells=len(state.possible),
         invocations=Span(least=least * len(outcomes_by_cell), most=most * len(outcomes_by_cell)),
         stored=sum(len(each) for each in state.outcomes.values()),
+        stored_warmups=sum(
+            each.key.phase == "warmup" for outcomes in state.outcomes.values() for each in outcomes
+        ),
         left=left.starts,
         seconds=state.seconds(left.seconds),
         unseen=left.unseen,

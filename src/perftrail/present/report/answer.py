@@ -349,7 +349,7 @@ def _value_verdict(data: ReportData) -> Verdict:
     rows = data.rows if lead is None else data.rows_of(lead)
     measured = [row for row in rows if row.values]
     if not measured:
-        return Verdict(sentence="Nothing has been measured yet.", tone="unclear", facts=())
+        return Verdict(sentence="No samples yet; warm-ups do not count.", tone="unclear", facts=())
     last = measured[-1]
     several = len({row.subject.revision for row in measured}) > 1
     prefix = "No change was detected along the history. The newest: " if several else ""
