@@ -194,8 +194,7 @@ def test_without_condas_program_and_the_matrixs_python_a_virtual_environment_of_
     assert " -m venv " in study.build.steps[0]
     notes = [each for each in written.notes if "install uv" not in each]
     assert notes == [
-        'environment_type "rattler" needs micromamba, mamba or conda, which is not installed here; the study uses '
-        "virtualenv and packages of PyPI",
+        'no micromamba, mamba or conda for environment_type "rattler": the study uses virtualenv',
         f"Python 2.1 or 2.2 is not installed here, or does not run; the study uses {OWN}",
     ]
     assert f"# {notes[0]}" in written.file.read_text()

@@ -512,8 +512,7 @@ def _conda(settings: _Settings, found: _Translation) -> str:
     tool = next((tool for tool in _CONDA.get(kind, ()) if shutil.which(tool)), "")
     if kind in _CONDA and not tool:
         found.notes.append(
-            f"environment_type {quoted(kind)} needs {listed(_CONDA[kind], 'or')}, which is not installed here; the "
-            "study uses virtualenv and packages of PyPI"
+            f"no {listed(_CONDA[kind], 'or')} for environment_type {quoted(kind)}: the study uses virtualenv"
         )
         found.virtual_instead = found.notes[-1]
     elif kind not in (*_CONDA, *_VIRTUAL):
