@@ -58,7 +58,8 @@ def test_counting_pays_for_slow_builds_noise_and_cheap_counts() -> None:
     assert not quick.pays(None)
     slow_builds = Forecast(revisions=200, build_seconds=20, count_seconds=4.3, invocation_seconds=0.2)
     assert slow_builds.pays(None)
-    assert not slow_builds.pays(4 * slow_builds.cost - 1)
+    assert slow_builds.pays(slow_builds.cost + 1)
+    assert not slow_builds.pays(slow_builds.cost - 1)
     hardware = Forecast(revisions=200, build_seconds=0, count_seconds=0.2, invocation_seconds=0.2)
     assert hardware.pays(None)
 

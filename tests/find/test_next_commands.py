@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
+from perftrail.find.find import Find
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
 from perftrail.model.metrics import Metric
@@ -18,13 +19,13 @@ from perftrail.model.program import MANUAL
 from perftrail.model.study import Study
 from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.target import resolve
-from perftrail.present.answer_sentence import headline_of, stored_answers
+from perftrail.present.answer_sentence import elapsed_words, headline_of, stored_answers
 from perftrail.present.next_find import FindCommand, detectable_words, next_commands
 from perftrail.search import Budget
 from perftrail.search.answer import Suspicion, Verdict
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
-from tests.find.test_find import STUDY, find
-from tests.measure.fake_session import a_session, a_study
+from tests.find.test_find import STUDY, find, request_for
+from tests.measure.fake_session import a_session, a_study, drain
 
 COUNTING = a_study(
     benchmarks={
@@ -181,6 +182,32 @@ def test_a_change_below_the_threshold_is_in_the_answer_with_the_command_that_fin
     )
     (found,) = stored_answers(cast("Any", answer.as_json()), {})
     assert re.search(r"; a smaller change is certain: (3|4)\.\d % more$", headline_of([found]))
+
+
+def test_a_culprit_is_explained_first_at_the_point_where_it_was_found(tmp_path: Path) -> None:
+    study = a_study(
+        benchmarks={"work": Benchmark(command="{build}/work {size}", parameters={"size": ("a", "b")})}
+    )
+    starter = FakeStarter(seconds=lambda arguments: 0.2 if number_of(arguments) >= 7 else 0.1)
+    session = a_session(study, tmp_path, source=FakeSource(12), starter=starter)
+    request = request_for((resolve(study, "wall[size=b]"),))
+    _, answer = drain(Find(session, request).events())
+    assert isinstance(answer, FindAnswer)
+    assert [each.positions for each in answer.answer.changes] == [(7,)]
+    assert lines(answer, study=study)[0] == (
+        "Next: perftrail explain r7 study --metric 'work.wall[size=b]'    name the functions that are responsible"
+    )
+
+
+def test_the_time_of_the_command_agrees_with_the_clock(noisy: FindAnswer) -> None:
+    ended = replace(noisy, new=replace(noisy.new, seconds=105.0))
+    assert list(elapsed_words(ended, 190.0)) == [
+        "The command took 3 min 10 s: 1 min 45 s of building and measuring, and 1 min 25 s of the rest: "
+        "reading the history, profiles, counts and pauses."
+    ]
+    assert not list(elapsed_words(ended, 106.0))
+    assert not list(elapsed_words(ended, 0.0))
+    assert "parallel builds" in next(elapsed_words(ended, 60.0))
 
 
 def test_a_table_names_the_metric_of_each_command(noisy: FindAnswer) -> None:

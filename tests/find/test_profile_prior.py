@@ -11,6 +11,7 @@ from perftrail.find import end_profiles
 from perftrail.find.answer import FindAnswer, FindRequest, FindTable
 from perftrail.find.find import Find
 from perftrail.find.priors import ProfiledFunctions, profile_priors
+from perftrail.measure.events import Profiling, TooLongForBudget
 from perftrail.model.patch import TouchedFile
 from perftrail.model.target import resolve
 from perftrail.opening import open_session
@@ -147,6 +148,30 @@ def test_a_profile_of_both_ends_guides_the_search_and_is_stored(
     assert reason.startswith("a profile of both ends: 1 of 39 revisions touch a function")
     assert stored["moved"] == [["main", "main.c"], ["total", "total.c"]]  # main calls it
     assert answer.builds <= 5
+
+
+@pytest.mark.usefixtures("history")
+def test_a_profile_that_needs_more_than_a_tenth_of_the_budget_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(end_profiles, "SAVED_SHARE", 1e6)
+    (tmp_path / "perftrail.toml").write_text(STUDY)
+    study = studyfile.load(str(tmp_path / "perftrail.toml"))
+    with open_session(study, store=None) as session:
+        request = FindRequest(
+            goal=(resolve(study, "cpu"),),
+            range=None,
+            threshold=0.3,
+            confidence=0.99,
+            budget=Budget(seconds=20.0),
+            priors=("profile",),
+        )
+        events = Find(session, request).events()
+        decided = next(each for each in events if isinstance(each, Profiling | TooLongForBudget))
+    assert isinstance(decided, TooLongForBudget)
+    assert decided.limit == 2.0
+    assert decided.seconds is not None
+    assert decided.seconds > decided.limit
 
 
 def test_each_benchmark_of_a_search_has_the_prior_of_its_own_profile(

@@ -76,7 +76,7 @@ BELIEF = Belief(
     ("changes", "expected"),
     [
         ({}, "9 candidates"),
-        ({"candidates": 12, "span": (40, 52)}, "12 candidates, 3 more: r40 was measured again"),
+        ({"candidates": 12, "span": (40, 52)}, "12 candidates instead of 9, after new samples of r40"),
         ({"candidates": 20, "span": (60, 80)}, "20 candidates"),
         (
             {"changes": 2, "candidates": 12, "span": (60, 72)},
@@ -95,13 +95,15 @@ def test_a_larger_number_of_candidates_has_its_reason(changes: dict[str, Any], e
 @pytest.mark.parametrize(
     ("observation", "reason"),
     [
-        (batch((40, 1.0), (41, 1.0), certificate=True), "the samples of this block fit them, too"),
-        (batch((7, 1.0)), "r7 is unlike the builds before"),
+        (batch((40, 1.0), (41, 1.0), certificate=True), "because the samples of this block fit them, too"),
+        (batch((7, 1.0)), "because r7 is unlike the builds before"),
     ],
 )
 def test_the_reason_for_more_candidates_is_the_step(observation: Batch, reason: str) -> None:
     more = replace(BELIEF, candidates=10, span=(40, 50))
-    assert words.step(observation, more, LABEL, before=BELIEF).endswith(f"; 10 candidates, 1 more: {reason}")
+    assert words.step(observation, more, LABEL, before=BELIEF).endswith(
+        f"; 10 candidates instead of 9, {reason}"
+    )
 
 
 def test_fewer_likely_changes_explain_another_number_of_candidates() -> None:
@@ -190,8 +192,16 @@ def test_a_certificate_over_layouts_has_no_reservation() -> None:
     ("summary", "expected"),
     [
         (SUMMARY, ()),
-        (replace(SUMMARY, is_only_change=False, possible=0.042), ("another change up to 4.2 % is possible",)),
-        (replace(SUMMARY, is_only_change=False, possible=9.0), ("another change is possible",)),
+        (
+            replace(SUMMARY, is_only_change=False, possible=0.042),
+            (
+                "the probability is that of this change; a further one up to 4.2 % in the range is not excluded",
+            ),
+        ),
+        (
+            replace(SUMMARY, is_only_change=False, possible=9.0),
+            ("the probability is that of this change; a further one in the range is not excluded",),
+        ),
         (replace(SUMMARY, spread=3.1), ("samples scatter 3.1 times as much after the change",)),
         (replace(SUMMARY, spread=0.9), ()),
     ],

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from perftrail.find.priors import ProfiledFunctions
-from perftrail.measure.events import Profiling
+from perftrail.measure.events import Profiling, TooLongForBudget
 from perftrail.measure.function_profilers import (
     AllocationProfiler,
     CallgrindProfiler,
@@ -88,10 +88,12 @@ def profile_ends(
     ledger: Ledger,
     *,
     benchmarks: int = 1,
+    limit: float | None = None,
 ) -> Generator[Event, None, ProfiledFunctions]:
     """Build and profile the ends of a range; return the functions whose cost moved, none without a useful profile.
 
     The targets are those of one benchmark, and `benchmarks` the number of those that share the search and its builds.
+    No profile takes more than `limit` seconds by its forecast.
     """
     benchmark = session.study.benchmarks[targets[0].benchmark]
     found = next(
@@ -110,7 +112,7 @@ def profile_ends(
         build_seconds=max(each.prepared.built.seconds for each in ends) / benchmarks,
         invocations=INVOCATIONS_OF_A_BUILD if counter is None else COUNTING_SLOWDOWN[counter],
     )
-    return (yield from _profile(session.runner.invoker, *ends, worth, cause))
+    return (yield from _profile(session.runner.invoker, *ends, worth, cause, limit))
 
 
 def built_ends(
@@ -130,7 +132,7 @@ def built_ends(
 
 
 def _profile(
-    invoker: Invoker, before: Ready, after: Ready, worth: _Worth, cause: Cause
+    invoker: Invoker, before: Ready, after: Ready, worth: _Worth, cause: Cause, limit: float | None
 ) -> Generator[Event, None, ProfiledFunctions]:
     """Profile both builds with the first profiler that applies and is worth its time; for memory, also allocations."""
     profilers: tuple[FunctionProfiler, ...] = (
@@ -143,15 +145,24 @@ def _profile(
     longest = min(max(map(worth.longest_seconds, profilers)), LONGEST_SECONDS)
     if longest <= 0.0:
         return NOTHING
-    plain = invoker.observe(after, "plain", lambda command: limited(command, longest))
+    most, phase = math.inf if limit is None else limit, f"profile of {after.cell.benchmark} at both ends"
+    plain = invoker.observe(after, "plain", lambda command: limited(command, min(longest, most)))
+    seconds = plain.ran.wall_seconds
+    if limit is not None and isinstance(plain.result, Failure) and limit <= seconds:
+        yield TooLongForBudget(phase=phase, seconds=None, limit=limit)
     if isinstance(plain.result, Failure):
         return NOTHING
-    seconds = plain.ran.wall_seconds
     found = NOTHING
     for alternatives in (profilers, allocations):
         possible = [
             each for each in alternatives if worth.pays(each, seconds) and not each.unsupported_reason()
         ]
+        if limit is not None and possible:
+            quickest = min(_cost(each, seconds) for each in possible)
+            if quickest > most:
+                yield TooLongForBudget(phase=phase, seconds=quickest, limit=limit)
+            possible = [each for each in possible if _cost(each, seconds) <= most]
+            most -= quickest
         for profiler in applicable(possible, invoker, after):
             yield Profiling(benchmark=after.cell.benchmark, seconds=_cost(profiler, seconds))
             profiles = profile_pairs(profiler, before, after)

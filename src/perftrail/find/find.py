@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -93,6 +94,7 @@ class Find:
         self._prior = RevisionPriors(weights=None, reasons=())
         self._profile_priors: Mapping[str, RevisionPriors] = {}
         self._counts = NO_COUNTS
+        self._profiling_seconds = 0.0
         self._distance: tuple[float, ...] | None = None
         self._first_started = ""
         self._other_machines: tuple[str, ...] = ()
@@ -350,10 +352,18 @@ class Find:
             return _stored_functions(begun[0].question)
         groups = _groups(goal)
         functions: dict[str, ProfiledFunctions] = {}
+        most = self._request.budget.seconds_before_search
+        began, building = time.monotonic(), self._ledger.new.seconds
         for group in groups:
             functions[next(iter(group))] = yield from profile_ends(
-                self._session, tuple(group.values()), self._revisions, self._ledger, benchmarks=len(groups)
+                self._session,
+                tuple(group.values()),
+                self._revisions,
+                self._ledger,
+                benchmarks=len(groups),
+                limit=None if most is None else most / len(groups),
             )
+        self._profiling_seconds = time.monotonic() - began - (self._ledger.new.seconds - building)
         return functions
 
     def _priors_from(self, functions: Mapping[str, ProfiledFunctions] | None) -> Mapping[str, RevisionPriors]:
@@ -387,6 +397,7 @@ class Find:
         ):
             return
         begun = self._begun(self._record(None))
+        left = request.budget.seconds_before_search
         if begun:
             self._counts = _stored_counts(begun[0].question)
         else:
@@ -397,7 +408,7 @@ class Find:
                 self._ledger,
                 weights=self._known_prior(goal[0]).weights,
                 threshold=request.threshold,
-                limit=request.budget.seconds,
+                limit=None if left is None else max(0.0, left - self._profiling_seconds),
             )
         variant = goal[0].variant
         for position in (*dict(self._counts.counts), *self._counts.unusable):

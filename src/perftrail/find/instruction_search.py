@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import NoAnswer
 from perftrail.find.end_profiles import LONGEST_SECONDS, built_ends, limited
 from perftrail.find.priors import RevisionPriors
-from perftrail.measure.events import BuildCounted, Counting
+from perftrail.measure.events import BuildCounted, Counting, TooLongForBudget
 from perftrail.measure.function_profilers import under
 from perftrail.measure.instructions import SLOWDOWN, START_SECONDS
 from perftrail.model.build import Failure
@@ -138,8 +138,8 @@ class Forecast:
         )
 
     def pays(self, limit: float | None) -> bool:
-        """Return whether it costs less than it saves, and at most a quarter of a time limit in seconds."""
-        return self.cost < self.saving and (limit is None or self.cost <= limit / 4)
+        """Return whether it costs less than it saves, and at most `limit` seconds."""
+        return self.cost < self.saving and (limit is None or self.cost <= limit)
 
 
 def next_to_count(
@@ -222,7 +222,7 @@ def count_builds(
     """Locate the change of the first time among `targets` by instructions; no counts if that does not apply or pay.
 
     `weights` are the prior weights of the revisions, `threshold` is the smallest relative change worth finding, and
-    `limit` that of the search's time in seconds.
+    `limit` that of the time of all counts in seconds.
     """
     target = next((each for each in targets if _applies(session, each)), None)
     if target is None:
@@ -285,8 +285,8 @@ class _InstructionSearch:
         self, before: Ready, after: Ready, *, threshold: float, limit: float | None
     ) -> Generator[Event, None, InstructionCounts]:
         """Compare the ends, and count builds between them if that helps; `threshold` is a logarithm."""
-        forecast = self._forecast(before, after, threshold=threshold)
-        if forecast is None or not forecast.pays(limit):
+        forecast = yield from self._forecast(before, after, threshold=threshold, limit=limit)
+        if forecast is None or (yield from self._refused(forecast, limit)):
             return NO_COUNTS
         yield Counting(
             metric=self._target.text,
@@ -301,8 +301,17 @@ class _InstructionSearch:
             unusable=tuple(sorted(self._unusable)),
         )
 
-    def _forecast(self, before: Ready, after: Ready, *, threshold: float) -> Forecast | None:
-        """Measure and count both ends; `None` as soon as counting does not apply, or cannot pay."""
+    def _refused(self, forecast: Forecast, limit: float | None) -> Generator[Event, None, bool]:
+        """Return whether counting does not pay; yield an event if only the budget forbids it."""
+        if limit is not None and forecast.pays(None) and not forecast.pays(limit):
+            phase = f"search by the instructions of {self._target.benchmark}"
+            yield TooLongForBudget(phase=phase, seconds=forecast.cost, limit=limit)
+        return not forecast.pays(limit)
+
+    def _forecast(
+        self, before: Ready, after: Ready, *, threshold: float, limit: float | None
+    ) -> Generator[Event, None, Forecast | None]:
+        """Measure and count both ends; `None` as soon as counting does not apply, cannot pay, or takes too long."""
         try:
             method = self._invoker.counting_method()
         except NoAnswer:
@@ -313,7 +322,9 @@ class _InstructionSearch:
             build_seconds=max(each.prepared.built.seconds for each in (before, after)),
             count_seconds=start,
         )
-        pairs = self._plain_pairs(before, after) if forecast.pays(None) else None
+        if (yield from self._refused(forecast, limit)):
+            return None
+        pairs = self._plain_pairs(before, after, math.inf if limit is None else limit)
         if pairs is None:
             return None
         forecast = replace(
@@ -323,7 +334,9 @@ class _InstructionSearch:
             change=statistics.fmean(pairs.logs),
             noise=pairs.noise,
         )
-        if not forecast.pays(None) or not self._explained(before, after, pairs, threshold):
+        if (yield from self._refused(forecast, limit)):
+            return None
+        if not self._explained(before, after, pairs, threshold):
             return None
         count_seconds = self._counts_per_build * statistics.fmean(self._count_seconds)
         return replace(forecast, count_seconds=count_seconds)
@@ -375,8 +388,9 @@ class _InstructionSearch:
         self._count_seconds.append(counted.ran.wall_seconds)
         return counted.result.get("instructions") or None
 
-    def _plain_pairs(self, before: Ready, after: Ready) -> _Pairs | None:
-        """Measure the requested metric of both ends in pairs; `None` after a failure."""
+    def _plain_pairs(self, before: Ready, after: Ready, most: float) -> _Pairs | None:
+        """Measure the requested metric of both ends in pairs, for at most `most` seconds; `None` after a failure."""
+        longest_run = min(LONGEST_SECONDS, most / (2 * PAIRS))
         found: list[float] = []
         longest = 0.0
         for number in range(PAIRS):
@@ -384,7 +398,7 @@ class _InstructionSearch:
             for side in ("after", "before") if number % 2 == 0 else ("before", "after"):
                 ready = before if side == "before" else after
                 plain = self._invoker.observe(
-                    ready, f"pair-{number}", lambda command: limited(command, LONGEST_SECONDS)
+                    ready, f"pair-{number}", lambda command: limited(command, longest_run)
                 )
                 value = None if isinstance(plain.result, Failure) else self._value(plain.result)
                 if value is None:

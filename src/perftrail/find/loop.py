@@ -281,7 +281,7 @@ class Loop:
 
     def _progress(self) -> SearchProgress:
         """Return how many metrics are decided, and the time left; a search inside a merge has no forecast."""
-        if self._metrics == 1 or not isinstance(self._search, ManySearch):
+        if not isinstance(self._search, ManySearch):
             return SearchProgress(metrics=self._metrics, decided=self._metrics)
         left, ledger, budget = self._search.work_left(), self._ledger, self._budget
         runs = left.runs

@@ -216,6 +216,18 @@ class Profiling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TooLongForBudget:
+    """A search skips a phase before its first step, which would take more than `limit` seconds, a part of its budget.
+
+    `seconds` is the forecast of the phase's time; `None`: it is only known to be above the limit.
+    """
+
+    phase: str
+    seconds: float | None
+    limit: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counting:
     """A search counts instructions to locate a change of a metric, which takes about this many seconds without builds.
 
@@ -310,6 +322,7 @@ Event = (
     | GivenUp
     | Progress
     | Profiling
+    | TooLongForBudget
     | Counting
     | BuildCounted
     | Stepped

@@ -23,6 +23,7 @@ from perftrail.present.answer_sentence import (
     change_sentence,
     cost_words,
     culprit_words,
+    elapsed_words,
     headline_of,
     levels_of,
     revision_name,
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
 
 
 LONGEST_LINE = 400
+
+NOISY = 0.1
+"""Minimum detectable change above which an outlier is rather noise than a change."""
 
 
 def headline(answer: FindAnswer) -> str:
@@ -81,8 +85,15 @@ def outlier_words(answer: FindAnswer) -> Iterator[str]:
         yield (
             f"{answer.revisions[outlier.position].short} is an outlier: {quantity(outlier.level, unit)}, while the "
             f"median of the builds on its side of the changes is {quantity(outlier.usual, unit)}; "
-            "a later revision reverted the change, or the build differs"
+            f"{_outlier_reason(answer)}"
         )
+
+
+def _outlier_reason(answer: FindAnswer) -> str:
+    """Return what may cause an outlier: after many noisy samples, first of all the noise."""
+    if answer.answer.minimum_detectable > NOISY or answer.noisy > answer.invocations / 2:
+        return "its samples are noisy, or its build differs from its neighbours'"
+    return "its build differs from its neighbours', or a change was reverted soon"
 
 
 def broken_range_words(answer: FindAnswer) -> Iterator[str]:
@@ -168,7 +179,7 @@ def unusable_words(answer: FindAnswer | FindTable, unusable: Sequence[UnusableRe
 COLUMNS = ("revision", "metric", "change", "", "levels", "probability")
 
 
-def print_table(table: FindTable, command: FindCommand) -> None:
+def print_table(table: FindTable, command: FindCommand, *, elapsed: float = 0.0) -> None:
     """Print a row for each change, grouped by revision; then the unchanged metrics."""
     console = output()
     changes_by_culprit = by_culprit(table.answers)
@@ -193,7 +204,7 @@ def print_table(table: FindTable, command: FindCommand) -> None:
     for line in table_doubts(table):
         console.print(Text(line, style="yellow"))
     console.print()
-    console.print(Text(cost_words(table)))
+    console.print(Text("\n".join((cost_words(table), *elapsed_words(table, elapsed)))))
     notes = (line for answer in table.answers for line in (*reboot_words(answer), *answer.priors))
     for line in dict.fromkeys((*table_noise_words(table), *notes)):
         console.print(Text(f"{capitalised(line)}."))
@@ -297,12 +308,15 @@ def _merges(changes_by_culprit: Iterable[Sequence[tuple[FindAnswer, int]]]) -> I
                     yield line
 
 
-def print_find(answer: FindAnswer | FindTable, command: FindCommand) -> None:
-    """Print the result of a search: answer, values, cost, unusable revisions, next commands."""
+def print_find(answer: FindAnswer | FindTable, command: FindCommand, *, elapsed: float = 0.0) -> None:
+    """Print the result of a search: answer, values, cost, unusable revisions, next commands.
+
+    `elapsed` are the seconds that the command took; 0 if they are unknown.
+    """
     if isinstance(answer, FindTable):
-        print_table(answer, command)
+        print_table(answer, command, elapsed=elapsed)
     else:
-        _print_answer(answer, command)
+        _print_answer(answer, command, elapsed)
     search = f"--search {answer.shown_as}".rstrip()
     for line in (
         *next_commands(answer, command),
@@ -359,7 +373,7 @@ def _disagreement(disagreement: Disagreement) -> str:
     return f"{disagreement.benchmark}.{disagreement.metric}{at} should be equal, but differs: {', '.join(values)}"
 
 
-def _print_answer(answer: FindAnswer, command: FindCommand) -> None:
+def _print_answer(answer: FindAnswer, command: FindCommand, elapsed: float) -> None:
     console = output()
     console.print(Text(headline(answer), style="bold"))
     for line in pins_words(answer.pins):
@@ -372,7 +386,7 @@ def _print_answer(answer: FindAnswer, command: FindCommand) -> None:
     for line in (*answer_facts(answer).doubts, *outlier_words(answer), *broken_range_words(answer)):
         console.print(Text(f"  {line}", style="yellow"))
     console.print()
-    console.print(Text(cost_words(answer)))
+    console.print(Text("\n".join((cost_words(answer), *elapsed_words(answer, elapsed)))))
     for line in (*noise_words(answer), *reboot_words(answer), *answer.priors):
         console.print(Text(f"{capitalised(line)}."))
     if answer.unusable:

@@ -210,6 +210,23 @@ def cost_words(answer: FindAnswer | FindTable) -> str:
     )
 
 
+def elapsed_words(answer: FindAnswer | FindTable, elapsed: float) -> Iterator[str]:
+    """Yield the time that a command took in seconds, and its parts; nothing if it only built and measured.
+
+    0: the time is unknown.
+    """
+    rest = elapsed - answer.new.seconds
+    if not elapsed or abs(rest) < max(1.0, 0.05 * elapsed):
+        return
+    if rest < 0.0:
+        yield f"The command took {duration(elapsed)}; the seconds of parallel builds add up to more."
+        return
+    yield (
+        f"The command took {duration(elapsed)}: {duration(answer.new.seconds)} of building and measuring, and "
+        f"{duration(rest)} of the rest: reading the history, profiles, counts and pauses."
+    )
+
+
 def stored_cost(record: Mapping[str, Json]) -> str:
     """Return the cost of a stored search."""
     unusable = sum(each.get("stage") != "skipped" for each in _dicts(record, "failures"))

@@ -40,6 +40,7 @@ from perftrail.measure.events import (
     Stepped,
     SuiteListed,
     SuiteListing,
+    TooLongForBudget,
     WentFurtherBack,
 )
 from perftrail.model.build import Failure
@@ -72,6 +73,9 @@ WARNING = "yellow"
 
 SAME_STEPS = "such step"
 """Kind of the lines of steps with equal words, see `Watcher._print_similar`."""
+
+CERTIFYING = "block "
+"""How the purpose of a certificate's step begins, which has its own forecast."""
 
 PAUSE = 15.0
 """Seconds without a line after which a file or a pipe gets a line of progress; a terminal has a status line instead."""
@@ -274,7 +278,7 @@ class Watcher:
                 self._outputs_read(event)
             case SuiteListing() | SuiteListed() | Calibrating() | Calibrated():
                 self._suite(event)
-            case Profiling() | Counting() | BuildCounted():
+            case Profiling() | TooLongForBudget() | Counting() | BuildCounted():
                 self._print_now(_words_before_search(event), style="dim")
             case Invoking():
                 pass  # `remind` shows one that takes long
@@ -297,7 +301,7 @@ class Watcher:
 
     def _stepped(self, event: Stepped) -> None:
         """Print a step; only count stored steps, and steps with equal words such as the blocks of one certificate."""
-        words = step_words(event.words, event.purpose)
+        words = step_words(event.words, _purpose_words(event))
         if event.resumed and not settings.verbose:
             self._stored_steps += 1
             self._show_status(f"stored step {event.number}: {event.words}")
@@ -306,11 +310,8 @@ class Watcher:
         self._new_steps += not event.resumed
         if event.metrics > 1 and not settings.verbose:
             self._counted_steps += 1
-            left = ""
-            if event.seconds_left is not None:
-                least, most = (duration(seconds) for seconds in event.seconds_left)
-                left = f", {least if least == most else f'{least} to {most}'} left"
-            self._several = f"{event.decided} of {event.metrics} metrics decided{left}"
+            decided = f"{event.decided} of {event.metrics} metrics decided"
+            self._several = ", ".join(filter(None, (decided, _left_words(event))))
             self._show_progress(self._of_several(event.words, step=event.number))
             self._next_step = event.number + 1
             return
@@ -566,6 +567,26 @@ def _calibrating_words(event: Calibrating, lasted: float) -> str:
     return f"{where}: iterations of {finished} of {event.benchmarks} benchmarks chosen{left}"
 
 
+def _left_words(event: Stepped) -> str:
+    """Return the forecast of the time that a search still needs; empty without one."""
+    if event.seconds_left is None:
+        return ""
+    least, most = (duration(seconds) for seconds in event.seconds_left)
+    return f"{least if least == most else f'{least} to {most}'} left"
+
+
+def _purpose_words(event: Stepped) -> str:
+    """Return the purpose of a step with the time left, which the purpose of a certificate's step may contain."""
+    if (
+        event.resumed
+        or event.purpose.startswith(CERTIFYING)
+        or not event.seconds_left
+        or not event.seconds_left[1]
+    ):
+        return event.purpose
+    return "; ".join(filter(None, (event.purpose, _left_words(event))))
+
+
 def plain_table(columns: Sequence[str], *, right: Collection[str] = ()) -> Table:
     """Return an empty table without lines; columns in `right` have numbers."""
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
@@ -617,13 +638,19 @@ def _console(file: TextIO, *, width: int | None = None) -> Console:
     )
 
 
-def _words_before_search(event: Profiling | Counting | BuildCounted) -> str:
+def _words_before_search(event: Profiling | TooLongForBudget | Counting | BuildCounted) -> str:
     """Return how a search finds its prior."""
     match event:
         case Profiling():
             return (
                 f"profile of {event.benchmark} at both ends, about {duration(event.seconds)}: "
                 "functions whose cost moved guide the search"
+            )
+        case TooLongForBudget():
+            forecast = f" would take about {duration(event.seconds)}," if event.seconds else " would take"
+            return (
+                f"skipped: {event.phase}{forecast} more than what is left of a tenth of the budget "
+                f"({duration(event.limit)})"
             )
         case Counting():
             requested, instructions = (

@@ -1,4 +1,4 @@
-"""The commands that continue a search, or settle what its answer leaves open."""
+"""The commands that explain the culprits of a search, continue it, or settle what its answer leaves open."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from perftrail.find.answer import FindTable
 from perftrail.model.program import MANUAL
 from perftrail.model.recipe import PLAIN
 from perftrail.model.suite import SuiteBenchmark
-from perftrail.model.target import Target
+from perftrail.model.target import WORKS, Target
 from perftrail.model.wording import change, counted, percent
 from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import shell_words
 from perftrail.search import Budget
 from perftrail.search.budget import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
+from perftrail.verbs.after_find import named_culprits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,12 @@ MOST_TIME = 20
 """Largest such factor: a search that needs more needs another metric, or a larger threshold."""
 
 MOST_COMMANDS = 5
+
+MOST_EXPLAINED = 2
+"""Largest number of culprits with a command that explains them."""
+
+MOST_METRICS = 3
+"""Largest number of metrics in one such command."""
 
 LOWER_CONFIDENCE = 0.95
 """A certificate at this confidence needs a fifth of the evidence that 99 % needs."""
@@ -72,13 +79,14 @@ class FindCommand:
 
 
 def next_commands(answer: FindAnswer | FindTable, command: FindCommand) -> Iterator[str]:
-    """Yield what continues a search that a budget stopped, and what settles what it left open.
+    """Yield what explains the culprits, continues a search that a budget stopped, and settles what it left open.
 
     Each is a command with its purpose, or what to write into the study before a command.
     """
     answers = answer.answers if isinstance(answer, FindTable) else (answer,)
     lines = dict.fromkeys(
         (
+            *_explaining(answer, command),
             *_more_budget(answer, command),
             *(line for each in answers for line in _settling(each, command, alone=len(answers) == 1)),
             *_larger_threshold(answers, command),
@@ -94,6 +102,19 @@ def detectable_words(answer: FindAnswer, command: FindCommand) -> str:
         return ""
     threshold = percent(command.threshold)
     return f"minimum detectable change with these samples: {percent(least)}; the threshold is {threshold}"
+
+
+def _explaining(answer: FindAnswer | FindTable, command: FindCommand) -> Iterator[str]:
+    """Yield how to explain the culprits, only at the points and metrics that they changed."""
+    for culprit in named_culprits(answer)[:MOST_EXPLAINED]:
+        metrics = [name for name in culprit.metrics if name != WORKS]
+        if metrics:
+            named = (
+                metrics if len(metrics) <= MOST_METRICS else []
+            )  # `explain` reads all of them from the stored answer
+            revision = (culprit.inner or culprit.revision).short
+            words = (revision, *command.study, *(word for name in named for word in ("--metric", name)))
+            yield f"perftrail explain{shell_words(words)}    name the functions that are responsible"
 
 
 def _more_budget(answer: FindAnswer | FindTable, command: FindCommand) -> Iterator[str]:

@@ -28,7 +28,7 @@ class Purpose(StrEnum):
     """An untried revision between an end and the nearest usable one."""
     LAYOUTS = "to exclude that memory layouts explain the result"
     """More builds, or more certainty of the revision, after a certificate without relinked layouts."""
-    UNSETTLED = "the certificate's samples made other candidates possible"
+    UNSETTLED = "to check whether another revision is possible, after new samples"
     """To narrow a change down again after blocks of a certificate."""
     CERTIFY = "to certify"
     """A block of a certificate."""

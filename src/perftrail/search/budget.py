@@ -25,6 +25,9 @@ class Costs:
                 )
 
 
+SHARE_BEFORE_SEARCH = 0.1
+"""Share of a budget of time for what only guides the search: profiles, and counts of instructions."""
+
 TIME_SPENT = "the time budget is spent"
 BUILDS_SPENT = "the budget of builds is spent"
 INVOCATIONS_SPENT = "the budget of invocations is spent"
@@ -61,6 +64,11 @@ class Budget:
         if self.invocations is not None and invocations + more > self.invocations:
             return INVOCATIONS_SPENT
         return None
+
+    @property
+    def seconds_before_search(self) -> float | None:
+        """The seconds that profiles and counts before a search may take; `None` is no limit."""
+        return None if self.seconds is None else SHARE_BEFORE_SEARCH * self.seconds
 
     def without(self, *, builds: int, invocations: int, seconds: float = 0.0) -> Budget:
         """Return the budget left after others have spent these builds, invocations and seconds, at least zero."""

@@ -69,10 +69,14 @@ def _because(observation: Observation, before: Belief | None, label: Label) -> s
     if not isinstance(observation, Batch):
         return ""
     if observation.certificate:
-        return "the samples of this block fit them, too"
+        return "because the samples of this block fit them, too"
     about = _most_run(observation)
     again = before is not None and before.after_the_change(about) is not None
-    return f"{label(about)} was measured again" if again else f"{label(about)} is unlike the builds before"
+    return (
+        f"after new samples of {label(about)}"
+        if again
+        else f"because {label(about)} is unlike the builds before"
+    )
 
 
 def _observation_words(observation: Observation, label: Label, what: str, noise: str | None) -> str:
@@ -152,7 +156,9 @@ def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) 
         remarks.append(layout_words(linked=linked))
     if not summary.is_only_change:
         largest = f" up to {_percent(summary.possible)}" if summary.possible < 1 else ""
-        remarks.append(f"another change{largest} is possible")
+        remarks.append(
+            f"the probability is that of this change; a further one{largest} in the range is not excluded"
+        )
     spread = summary.spread
     if spread is not None and max(spread, 1 / spread if spread else math.inf) >= SPREADS_DIFFER:
         remarks.append(f"samples scatter {spread:.2g} times as much after the change")
@@ -215,7 +221,7 @@ def belief_words(
         text = count
     if before is not None and because and _is_about_the_same(belief, before):
         more = belief.candidates - before.candidates
-        text += f", {more} more: {because}" if more > 0 else ""
+        text += f" instead of {before.candidates}, {because}" if more > 0 else ""
     return text
 
 

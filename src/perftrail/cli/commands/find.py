@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -139,6 +140,7 @@ def command(
     from perftrail.present.answer_details import print_find
     from perftrail.present.next_find import FindCommand
 
+    began = time.monotonic()
     if metrics and everything:
         raise UsageError("--all and --metric exclude each other; use one of them")
     study, overrides["part"] = _named(names, overrides["part"])
@@ -191,6 +193,7 @@ def command(
                 budget=request.budget,
                 benchmarks=loaded.benchmarks,
             ),
+            elapsed=time.monotonic() - began,
         )
         AfterFind(loaded, wanted, options=options, engine=engine, study_file=study, printed=True).run(answer)
     if answer.unclear:
