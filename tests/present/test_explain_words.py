@@ -57,6 +57,16 @@ def test_noisy_metrics_are_unclear_with_what_could_be_missed_and_what_settles_it
     assert "backport" not in output
 
 
+def test_a_metric_whose_changes_only_show_if_they_are_huge_has_no_number(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scattered = metric("voluntary_switches", [1.0, 90.0, 3.0], [80.0, 2.0, 1.0])
+    print_explained(report(scattered, metric("wall", *NOISY)), study_file=None)
+    output = capsys.readouterr().out
+    assert "  too noisy to compare with so few invocations: voluntary_switches\n" in output
+    assert "unclear, with the minimum detectable change: wall" in output
+
+
 def test_equal_metrics_do_not_differ_and_need_no_more_invocations(capsys: pytest.CaptureFixture[str]) -> None:
     explained = report(metric("locks", [7.0] * 3, [7.0] * 3))
     assert headline(explained).endswith("do not differ in any metric")

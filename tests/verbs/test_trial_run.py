@@ -180,7 +180,7 @@ def test_nothing_that_starts_is_of_no_use(tmp_path: Path) -> None:
     assert not report.useful
 
 
-def test_of_each_benchmark_only_the_first_point_is_started(tmp_path: Path) -> None:
+def test_the_first_point_of_each_benchmark_is_started_before_the_others(tmp_path: Path) -> None:
     benchmarks = {
         "one": Benchmark(command="{build}/one {size}", parameters={"size": (1, 2, 3)}),
         "two": Benchmark(command="{build}/two"),
@@ -188,8 +188,8 @@ def test_of_each_benchmark_only_the_first_point_is_started(tmp_path: Path) -> No
     starter = FakeStarter(seconds=steady)
     session = a_session(a_study(benchmarks=benchmarks), tmp_path, source=FakeSource(1), starter=starter)
     drain(Attempt(session, ALL, count=1).events())
-    assert [arguments[0].rpartition("/")[2] for arguments in starter.started] == ["one", "two"]
-    assert starter.started[0][1] == "1"
+    assert [arguments[0].rpartition("/")[2] for arguments in starter.started] == ["one", "two", "one", "one"]
+    assert [arguments[-1] for arguments in starter.started if "one" in arguments[0]] == ["1", "2", "3"]
 
 
 def test_the_time_for_all_is_estimated_from_the_builds(tmp_path: Path) -> None:
@@ -252,6 +252,8 @@ def test_the_first_run_of_each_benchmark_is_shown_with_its_unit_and_the_time_of_
         "first run    r63 one size=1: wall 100 ms, cpu 10.0 ms",
         "first run    r63 two: wall 100 ms, cpu 10.0 ms",
     ]
+    assert lines[3] == "points       3 points started once: 0.1 s"
+    del lines[3]
     assert lines[3].endswith("; 64 revisions with perftrail run")
     assert re.fullmatch(r" {13}\S.* s to \S.* s for most searches with perftrail find", lines[4])
     fewest, most = report.compare_pairs
@@ -342,3 +344,24 @@ def test_if_nothing_runs_the_line_of_the_benchmark_is_named(
     lines = printed(study, report, capsys)
     assert lines[0] == "2 of 2 builds succeeded (100 %), none of them works"
     assert lines[-1] == f"Next: {next_.format(file=study.file)} perftrail check --try 1"
+
+
+def test_every_point_is_started_once_and_the_slowest_one_decides_the_estimate(tmp_path: Path) -> None:
+    study = a_study(
+        benchmarks={"work": Benchmark(command="{build}/work {size}", parameters={"size": (1, 2, 3, 4)})},
+        find=FindPolicy(metric=("wall",)),
+    )
+    seconds = {"1": 0.001, "2": 0.5, "3": 2.0, "4": 0.015}
+    source = FakeSource(10)
+    session = a_session(
+        study, tmp_path, source=source, starter=FakeStarter(seconds=lambda arguments: seconds[arguments[-1]])
+    )
+    _, report = drain(Attempt(session, ALL, count=2).events())
+    points = report.points
+    assert points is not None
+    assert [cell.point.as_dict()["size"] for cell in points.seconds] == [1, 2, 3, 4]
+    assert {cell.subject.revision.id for cell in points.seconds} == {"r9"}
+    assert [cell.point.as_dict()["size"] for cell in points.short] == [1, 4]
+    assert (points.others, len(points.failed)) == (0, 0)
+    assert report.find_seconds is not None
+    assert report.find_seconds.least >= 28 * 2.0

@@ -40,6 +40,8 @@ MORE_INVOCATIONS = 4
 """Factor of invocations that halves the minimum detectable change."""
 WIDEST_BAR = 20
 LONGEST_NAME = 48
+TOO_NOISY = 1.0
+"""Minimum detectable change above which a metric has no answer that is worth a number."""
 REPEATED = ("launcher", "output")
 """Methods that use plain invocations; `--invocations` sets their number."""
 EFFECTS = ("wall", "cpu", "involuntary_switches")
@@ -194,8 +196,11 @@ def rest_lines(cell: CellReport) -> Iterator[str]:
         minimums = [
             (_name(each), each.difference.minimum_detectable) for each in _whole_program_first(cell.unclear)
         ]
-        words = _first_named([f"{name} {_detectable(least)}" for name, least in minimums])
-        yield f"  unclear, with the minimum detectable change: {words}"
+        words = [f"{name} {percent(least)}" for name, least in minimums if least <= TOO_NOISY]
+        if words:
+            yield f"  unclear, with the minimum detectable change: {_first_named(words)}"
+        if noisy := [name for name, least in minimums if least > TOO_NOISY]:
+            yield f"  too noisy to compare with so few invocations: {_first_named(noisy)}"
     if cell.unchanged:
         yield f"  unchanged: {_first_named([_name(each) for each in _whole_program_first(cell.unchanged)])}"
 
@@ -208,11 +213,6 @@ def _whole_program_first(metrics: Sequence[MetricDifference]) -> list[MetricDiff
 def _first_named(texts: Sequence[str]) -> str:
     more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
     return f"{', '.join(texts[:MOST_NAMED])}{more}"
-
-
-def _detectable(least: float) -> str:
-    """Return the minimum detectable change in words."""
-    return percent(least) if math.isfinite(least) else "unknown"
 
 
 def _undetectable(least: float) -> str:

@@ -9,9 +9,10 @@ import click
 from perftrail.model.fixture import services_of
 from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.wording import counted, duration, escaped, listed, quantity
-from perftrail.present.failures import failure_group_lines, remedy_lines, skipped_words
+from perftrail.present.failures import failure_group_lines, failure_words, remedy_lines, skipped_words
 from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import shell_words
+from perftrail.results.remaining_work import Span
 from perftrail.studyfile.writing import toml
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from perftrail.model.build import Stage
     from perftrail.model.recipe import Variant
     from perftrail.model.study import Study
-    from perftrail.results.remaining_work import Span
-    from perftrail.verbs.attempt import AttemptReport, FirstRun, UnreadFiles
+    from perftrail.verbs.attempt import AttemptReport, FirstRun, StartedPoints, UnreadFiles
     from perftrail.verbs.check import StudyPlan
     from perftrail.verbs.init.draft import BuildDraft, StudyDraft
     from perftrail.verbs.init.start import FirstStudy
@@ -67,7 +67,7 @@ def print_plan(
             if not isinstance(benchmark, SuiteBenchmark)
         ),
         *(("fixture", text) for name in study.benchmarks if (text := _fixture(study, name))),
-        ("points", f"{plan.cells}"),
+        ("points", f"{plan.cells}: each benchmark at each parameter value, of each revision and variant"),
         ("invocations", f"{_counts(plan.invocations)}, {_stored(plan)}, {_counts(plan.left)} left"),
         ("time left", _time_left(plan)),
     ]
@@ -111,8 +111,9 @@ def print_attempt(study: Study, report: AttemptReport, *, shared_options: Sequen
                 click.echo(line)
     if report.outputs:
         _row("outputs", ", ".join(report.outputs))
-    for run in report.first_runs:
-        _row("first run", _first_run(run))
+    first_runs = (("first run", _first_run(run)) for run in report.first_runs)
+    for name, text in (*first_runs, *_points(report.points)):
+        _row(name, text)
     if report.unread is not None:
         for line in _unread_lines(study, report.unread, len(report.plan.revisions)):
             click.echo(line)
@@ -141,6 +142,35 @@ def print_attempt(study: Study, report: AttemptReport, *, shared_options: Sequen
 def _span(seconds: Span) -> str:
     least, most = duration(seconds.least), duration(seconds.most)
     return least if least == most else f"{least} to {most}"
+
+
+def _points(points: StartedPoints | None) -> Iterator[tuple[str, str]]:
+    """Yield how long the points took, and which failed or are too short, as rows; nothing for a single good point."""
+    if points is None:
+        return
+    times = sorted(points.seconds.values())
+    if len(times) > 1 or points.others:
+        span = _span(Span(least=times[0], most=times[-1])) if times else "none worked"
+        others = (
+            f"; {counted(points.others, 'further point')} not started in the time" if points.others else ""
+        )
+        yield "points", f"{counted(len(times) + len(points.failed), 'point')} started once: {span}{others}"
+    for cell, failure in list(points.failed.items())[:MOST_LINES]:
+        yield "fails", f"{cell}: {failure_words(failure)}"
+    if len(points.failed) > MOST_LINES:
+        yield "", f"and {counted(len(points.failed) - MOST_LINES, 'further point')}"
+    if short := points.short:
+        named = [
+            f"{cell.benchmark} {cell.point}".rstrip() + f" ({duration(seconds)})"
+            for cell, seconds in short.items()
+        ]
+        further = len(named) - MOST_LINES
+        rest = f" and {further} more" if further > 0 else ""
+        yield (
+            "too short",
+            f"{', '.join(named[:MOST_LINES])}{rest}: below 20 ms, starting the process disturbs the time",
+        )
+        yield "", 'use longer inputs, or count instructions: counters = ["instructions"]'
 
 
 def _unread_lines(study: Study, unread: UnreadFiles, revisions: int) -> Iterator[str]:

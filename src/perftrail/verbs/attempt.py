@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from perftrail.measure.failure_groups import FailureGroup
     from perftrail.measure.remedies import Remedy
     from perftrail.measure.session import Session
-    from perftrail.model.measurement import Phase
+    from perftrail.model.measurement import Measurement, Phase
     from perftrail.model.plan import Cell
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
@@ -152,6 +153,30 @@ class FirstRun:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedPoints:
+    """The points of one subject that were started once: their seconds, those that failed, and the number of others.
+
+    The others were not started within `MOST_SECONDS`.
+    """
+
+    seconds: Mapping[Cell, float]
+    failed: Mapping[Cell, Failure]
+    others: int
+
+    @property
+    def short(self) -> Mapping[Cell, float]:
+        """The points below `SHORT_SECONDS`, the shortest first."""
+        ascending = sorted(self.seconds.items(), key=lambda each: each[1])
+        return {cell: seconds for cell, seconds in ascending if seconds < SHORT_SECONDS}
+
+
+MOST_SECONDS = 60.0
+"""Time for starting every point once; a point that runs at the end of it still ends."""
+
+SHORT_SECONDS = 0.02
+"""Shorter invocations mostly measure the start of the process, and are noisy."""
+
 MOST_PATTERNS = 12
 """Number of paths that `check --try` proposes for `build.unaffected_by`."""
 
@@ -218,7 +243,8 @@ class AttemptReport:
     `usable` counts subjects that were built and ran a benchmark, `partly` those of them that failed in another
     benchmark, `relinked` those that were relinked and then ran; `None` if no recipe relinks. `outputs` are output
     files of the newest build. `find_seconds` is the likely time of a search, `compare_seconds` that of a comparison of
-    two revisions with the fewest and the most pairs, `compare_pairs`.
+    two revisions with the fewest and the most pairs, `compare_pairs`. `points` are those of the newest usable
+    subject; `None` if nothing ran.
     """
 
     plan: StudyPlan
@@ -234,6 +260,7 @@ class AttemptReport:
     compare_seconds: Span | None = None
     compare_pairs: tuple[int, int] = (0, 0)
     unread: UnreadFiles | None = None
+    points: StartedPoints | None = None
 
     @property
     def useful(self) -> bool:
@@ -263,6 +290,8 @@ class AttemptReport:
 class Attempt:
     """Tries revisions spread evenly over the range: builds each, and starts the first point of each benchmark.
 
+    It starts every other point once with the newest of them that works.
+
     Builds and invocations are the same as those of `run`, are stored, and are reused.
     """
 
@@ -276,7 +305,7 @@ class Attempt:
         self._can_relink = False
         self._failures: dict[str | None, dict[Subject, Failure]] = {}
         self._first_runs: dict[str, FirstRun] = {}
-        self._invocation_seconds: list[float] = []
+        self._invocation_seconds: dict[Cell, float] = {}
         self._seconds_by_benchmark: dict[str, float] = {}
 
     def events(self) -> Generator[Event, None, AttemptReport]:
@@ -291,6 +320,7 @@ class Attempt:
             yield from self._try(subject)
             layouts = LAYOUTS if subject == tried[-1] else LAYOUTS[:1]
             yield from self._relink(self._first_cells(subject), layouts)
+        points = yield from self._start_points(tried)
         plan = study_plan(self._session, self._selection)
         return AttemptReport(
             plan=plan,
@@ -308,6 +338,7 @@ class Attempt:
             compare_pairs=self._compare_pairs(),
             find_seconds=self._find_seconds(len(revisions), left=plan.subjects - plan.built - plan.failed),
             unread=(yield from self._unread_files(revisions)),
+            points=points,
         )
 
     def _failure_groups(self, tried: Sequence[Subject]) -> tuple[GroupWithRemedies, ...]:
@@ -369,7 +400,7 @@ class Attempt:
         return UnreadFiles(observed=observed, patterns=patterns, revisions=only)
 
     def _find_seconds(self, revisions: int, *, left: int) -> Span | None:
-        """Return the time that most searches of this many revisions take; `None` if the study names no metric.
+        """Return the time that most searches at the slowest point take; `None` if the study names no metric.
 
         `left` is the number of revisions without a build: those that differ only in irrelevant files share one.
         """
@@ -377,7 +408,7 @@ class Attempt:
         if not (metrics and self._invocation_seconds):
             return None
         build = statistics.median(each.seconds for each in self._built.values())
-        run = statistics.median(self._invocation_seconds)
+        run = max(self._invocation_seconds.values())
         least, most = (
             min(left, math.log2(revisions) + builds) * build + runs * metrics * run
             for builds, runs in zip(USUAL_BUILDS, USUAL_RUNS, strict=True)
@@ -397,7 +428,7 @@ class Attempt:
         """Return the time of a comparison of two revisions, without its builds; `None` if nothing ran."""
         subjects = {subject.variant: subject for subject in tried}.values()
         each = sum(
-            self._seconds_by_benchmark.get(cell.benchmark, 0.0)
+            self._invocation_seconds.get(cell, self._seconds_by_benchmark.get(cell.benchmark, 0.0))
             for subject in subjects
             for cell in cells(self._session.study, subject)
             if self._selection.includes(cell)
@@ -434,11 +465,35 @@ class Attempt:
         if isinstance(built, Built):
             self._built[subject] = built
         for cell in self._first_cells(subject):
-            failure = yield from self._start(cell)
-            if failure is None:
-                self._started.add(subject)
+            started = yield from self._start(cell)
+            if isinstance(started, Failure):
+                self._fail(cell, started, is_built=isinstance(built, Built))
             else:
-                self._fail(cell, failure, is_built=isinstance(built, Built))
+                self._started.add(subject)
+                self._first_runs[cell.benchmark] = self._first_run(cell, started)
+
+    def _start_points(self, tried: Sequence[Subject]) -> Generator[Event, None, StartedPoints | None]:
+        """Start each wanted point of the newest usable subject once, for `MOST_SECONDS` at most."""
+        usable = [subject for subject in tried if subject in self._started]
+        if not usable:
+            return None
+        wanted = [cell for cell in cells(self._session.study, usable[-1]) if self._selection.includes(cell)]
+        failed: dict[Cell, Failure] = {}
+        others, began = 0, time.monotonic()
+        first = set(self._first_cells(usable[-1]))
+        for cell in wanted:
+            if cell in first:
+                continue
+            if time.monotonic() - began > MOST_SECONDS:
+                others += 1
+            else:
+                started = yield from self._start(cell)
+                if isinstance(started, Failure):
+                    failed[cell] = started
+        seconds = {
+            cell: self._invocation_seconds[cell] for cell in wanted if cell in self._invocation_seconds
+        }
+        return StartedPoints(seconds=seconds, failed=failed, others=others)
 
     def _fail(self, cell: Cell, failure: Failure, *, is_built: bool = True) -> None:
         """Record the first failure of a subject in each benchmark, or of its build."""
@@ -466,7 +521,7 @@ class Attempt:
                     return
         self._relinked.add(wanted[0].subject)
 
-    def _start(self, cell: Cell) -> Generator[Event, None, Failure | None]:
+    def _start(self, cell: Cell) -> Generator[Event, None, Measurement | Failure]:
         ready = yield from self._session.subject_builder.ready(cell)
         if isinstance(ready, Failure):
             return ready
@@ -474,19 +529,21 @@ class Attempt:
         outcome = yield from self._session.runner.outcome(ready, phase, 0)
         if isinstance(outcome, FailedInvocation):
             return outcome.failure
-        self._invocation_seconds.append(outcome.seconds)
+        self._invocation_seconds[cell] = outcome.seconds
         self._seconds_by_benchmark[cell.benchmark] = outcome.seconds
+        return outcome
+
+    def _first_run(self, cell: Cell, outcome: Measurement) -> FirstRun:
         study, name = self._session.study, cell.benchmark
         wanted = shown_metrics(study, name)
         if set(wanted) <= set(TIMES):
             wanted = TIMES  # the same metrics for every benchmark, and those that compare judges
         shown = [metric for metric in wanted if metric in outcome.values]
-        self._first_runs[name] = FirstRun(
+        return FirstRun(
             cell=cell,
             values={metric: outcome.values[metric] for metric in shown},
             units=units_of(study.benchmarks[name], shown),
         )
-        return None
 
 
 def without_quiet_wait(study: Study) -> Study:
