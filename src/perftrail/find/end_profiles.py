@@ -164,7 +164,9 @@ def _profile(
             possible = [each for each in possible if _cost(each, seconds) <= most]
             most -= quickest
         for profiler in applicable(possible, invoker, after):
-            yield Profiling(benchmark=after.cell.benchmark, seconds=_cost(profiler, seconds))
+            yield Profiling(
+                benchmark=after.cell.benchmark, profiler=profiler.name, seconds=_cost(profiler, seconds)
+            )
             profiles = profile_pairs(profiler, before, after)
             if not isinstance(profiles, Failure) and profiles.before:
                 found = _joined(found, moved_functions(profiles, before, after))

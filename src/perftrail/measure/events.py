@@ -209,9 +209,10 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiling:
-    """A search profiles a benchmark at both ends, which takes about this many seconds."""
+    """A search profiles a benchmark at both ends with a profiler, which takes about this many seconds."""
 
     benchmark: str
+    profiler: str
     seconds: float
 
 

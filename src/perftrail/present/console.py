@@ -643,7 +643,7 @@ def _words_before_search(event: Profiling | TooLongForBudget | Counting | BuildC
     match event:
         case Profiling():
             return (
-                f"profile of {event.benchmark} at both ends, about {duration(event.seconds)}: "
+                f"profile of {event.benchmark} at both ends ({event.profiler}), about {duration(event.seconds)}: "
                 "functions whose cost moved guide the search"
             )
         case TooLongForBudget():
