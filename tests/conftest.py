@@ -12,6 +12,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
 from perftrail import file_tree
@@ -70,6 +71,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if selected == "not long":
         return long or None
     return None if long or "mark.long" in collection_path.read_text() else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in docstrings only in files that have one: each process of a test run looks at all files."""
+    collected = yield
+    return [
+        each
+        for each in collected
+        if not isinstance(each, DoctestModule) or ">>>" in file_path.read_text("utf-8")
+    ]
 
 
 @pytest.hookimpl(tryfirst=True)
