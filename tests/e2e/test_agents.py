@@ -12,15 +12,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jsonschema
 import pytest
 from anyio.from_thread import start_blocking_portal
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters
 
-from perftrail.cli.agent_server import NOTICE
 from perftrail.opening import DATABASE
 from perftrail.store import open_store
 from perftrail.verbs.explain.functions import explanation_record
@@ -28,6 +25,10 @@ from tests.formats.fixtures import DATA
 from tests.present.test_stored_explanations import point
 from tests.sources.repositories import Repository
 from tests.starting import start
+
+if TYPE_CHECKING:  # imported where it is used: it takes a second, and only one process of a test run needs it
+    from mcp import Client
+    from mcp.client.stdio import StdioServerParameters
 
 pytestmark = pytest.mark.slow
 
@@ -83,18 +84,22 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def parameters(root: Path, *options: str) -> StdioServerParameters:
+    from mcp.client.stdio import StdioServerParameters
+
     return StdioServerParameters(
         command=sys.executable, args=["-m", "perftrail", "mcp", str(root), *options], env=dict(os.environ)
     )
 
 
-Talk: TypeAlias = Callable[[Callable[[Client], Awaitable[Any]]], Any]
+Talk: TypeAlias = "Callable[[Callable[[Client], Awaitable[Any]]], Any]"
 """Gives what a conversation with a server returns."""
 
 
 @contextmanager
 def connected(root: Path, *options: str) -> Iterator[Talk]:
     """Start a server, which takes seconds; it answers any number of conversations."""
+    from mcp import Client
+
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(Client(parameters(root, *options))) as client,
@@ -127,6 +132,8 @@ def measuring(root: Path) -> Iterator[Talk]:
 
 async def call(client: Client, name: str, **given: Any) -> Any:
     """Call a tool; the client checks the result by the tool's schema."""
+    from perftrail.cli.agent_server import NOTICE
+
     result = await client.call_tool(name, given)
     assert not result.is_error, result.content
     assert result.structured_content["notice"] == NOTICE

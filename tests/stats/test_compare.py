@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import wilcoxon
 
 import perftrail.stats.comparison as compare_module
 from perftrail.stats.comparison import Comparison, Rule, Verdict, compare, compare_once, signed_rank_p
@@ -231,6 +230,8 @@ def test_exchanging_the_programs_inverts_the_effect_and_the_verdict(pairs: list[
 
 @given(st.lists(st.floats(-3, 3).filter(lambda x: abs(x) > 1e-6), min_size=3, max_size=18, unique_by=abs))
 def test_the_p_value_is_that_of_the_signed_rank_test_of_scipy(differences: list[float]) -> None:
+    from scipy.stats import wilcoxon  # here: only one process of a test run needs it
+
     ours = signed_rank_p(np.array(differences))
     assert ours == pytest.approx(wilcoxon(differences, method="exact").pvalue, abs=1e-9)
 

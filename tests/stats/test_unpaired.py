@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import mannwhitneyu
 
 from perftrail.stats.ratios import compare_unpaired
 
@@ -30,6 +29,8 @@ def test_exchanging_the_samples_inverts_the_effect() -> None:
 
 @pytest.mark.parametrize("sizes", [(4, 4), (5, 9), (12, 7)])
 def test_verdicts_agree_with_the_exact_rank_sum_test(sizes: tuple[int, int]) -> None:
+    from scipy.stats import mannwhitneyu  # here: only one process of a test run needs it
+
     rng = np.random.default_rng(2)
     for _ in range(60):
         first, second = (
