@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, Response
 
 from perftrail._version import __version__
 from perftrail.model.wording import counted, escaped, quantity
-from perftrail.present.html_page import bundle, bundle_name, template_text, tied
+from perftrail.present.html_page import bundle, bundle_name, linked, template_text, tied
 from perftrail.present.shared_sentences import effect_words, ratio_words
 from perftrail.web.guard import COOKIE
 
@@ -139,6 +139,7 @@ def environment(*, with_login: bool) -> Environment:
         lstrip_blocks=True,
     )
     made.filters["tied"] = tied
+    made.filters["linked"] = lambda text: linked(text, {})
     made.filters["part"] = lambda text: quote(str(text), safe="")
     made.filters["shown"] = lambda text: escaped(str(text), longest=300)
     made.filters["counted"] = counted

@@ -89,7 +89,7 @@ def why_sections(data: ReportData) -> tuple[Section, ...]:
         rows=tuple(row for row in rows if row[0] in shown),
         whole=True,
     )
-    text = "The functions that changed the cost between a revision and the one before it, by `perftrail explain`."
+    text = "Functions whose cost differs between a revision and the one before it, by perftrail explain."
     paragraphs = (text, NO_CALL_PATHS) if len(files) < len(graphs) else (text,)
     return (Section(name="why", title="Why", paragraphs=paragraphs, tables=(table,), files=files),)
 
