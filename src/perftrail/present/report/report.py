@@ -14,6 +14,7 @@ from perftrail.errors import NOTHING_MEASURED, NoAnswer
 from perftrail.model.measurement import NOISE
 from perftrail.model.notation import format_duration
 from perftrail.model.source import stored_pins
+from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.target import TargetError, Working, resolve_goal
 from perftrail.model.wording import LONGEST_ESCAPED, counted, escaped
 from perftrail.present.answer_sentence import revision_name
@@ -109,25 +110,39 @@ def _measured(data: ReportData) -> Section:
     facts = tuple((escaped(name.replace("_", " ")), escaped(text)) for name, text in machine.facts.items())
     sandbox = "in a sandbox without network" if study.sandbox.always else "without a sandbox"
     least, most = policy.invocations.least, policy.invocations.most
+    suites = [each for each in study.benchmarks.values() if isinstance(each, SuiteBenchmark)]
+    is_resident = any(each.server for each in suites)
+    resident = " or, in a suite, by a resident process," if is_resident else ""
+    whose = "These samples are from" if data.measured else "This machine has no sample yet"
     required = f"{least}" if least == most else f"{least} to {most}"
     return Section(
         name="measured",
         title="What was measured, where and how",
         paragraphs=(
             f"{len(data.measured)} of {len(data.revisions)} revisions; builds and runs were {sandbox}. "
-            f"Variants: {', '.join(study.variants)}. Benchmarks: {', '.join(study.benchmarks)}.",
+            f"Variants: {', '.join(study.variants)}. Benchmarks: {_benchmark_names(study)}.",
             f"The study requires {required} invocations of each point in {policy.order} order, each in its own "
-            f"process with a timeout of at most {_timeouts(data)}; warm-ups do not count. A value is the median; "
-            "its interval contains the median of the samples' distribution "
+            f"process{resident} with a timeout of at most {_timeouts(data)}; warm-ups do not count. "
+            "A value is the median; its interval contains the median of the samples' distribution "
             "(order statistics, no assumption on its shape).",
             *_flags(data),
-            "perftrail never combines samples of different machines. These samples are from:",
+            f"perftrail never combines samples of different machines. {whose}:",
         ),
         tables=(
             Table(name="machine", head=("machine", escaped(view.machine.id)), rows=facts),
             *_other_searches(data),
         ),
     )
+
+
+MOST_NAMES = 8
+"""Number of benchmarks that a paragraph names; further ones are counted."""
+
+
+def _benchmark_names(study: Study) -> str:
+    names = list(study.benchmarks)
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _imported(data: ReportData) -> Section:
