@@ -291,6 +291,25 @@ def test_a_budget_too_small_for_any_verdict_is_no_answer(tmp_path: Path) -> None
     assert found.exit_code == 1
 
 
+def test_a_budget_ends_a_comparison_of_many_benchmarks_within_a_round(tmp_path: Path) -> None:
+    names = [f"work{number}" for number in range(20)]
+    custom_study = study(
+        benchmarks={name: Benchmark(command=f"{{build}}/work {name}") for name in names},
+        measure=MeasurePolicy(invocations=Invocations(least=3, most=20), warmups=0),
+    )
+    started = starter(1.0, 1.0)
+    session = session_of(tmp_path, started, custom_study=custom_study)
+    request = CompareRequest(base="r0", head="r1", choice=WALL, budget_seconds=5.0)
+    _, found = drain(Compare(session, request, clock=Hours(1.0)).events())
+    assert 0 < len(started.started) < 2 * 2 * 10
+    notes = [row.note for row in found.rows]
+    assert len(notes) == 20
+    assert notes.count("the budget ended before its first pair") >= 10
+    assert any(
+        "the budget ended the comparison after 1 round, with 20 benchmarks" in note for note in found.notes
+    )
+
+
 def test_metrics_are_chosen_by_name_benchmark_and_point(tmp_path: Path) -> None:
     custom_study = study(
         benchmarks={

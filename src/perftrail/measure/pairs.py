@@ -209,8 +209,12 @@ class PairedOutcomes(Generic[Side]):
 
     def why_missing(self, target: Target) -> str:
         """Return why a metric has no value in any pair."""
-        failures = (each.message for each in self._pair_values(target) if isinstance(each, Failure))
-        return next(failures, "could not be measured")
+        found = list(self._pair_values(target))
+        failures = (each.message for each in found if isinstance(each, Failure))
+        if found:
+            return next(failures, f"other processes disturbed every pair ({len(found)})")
+        gone = any(point in self.dropped for point in target.points)
+        return "could not be measured" if gone else "the budget ended before its first pair"
 
     def failure_of(self, ready: Ready) -> Failure | None:
         """Return why further invocations are pointless, because most failed; else `None`."""

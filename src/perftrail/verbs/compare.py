@@ -574,7 +574,9 @@ class Compare:
                 )
                 break
             progress |= {each: progress[each].ended() for each in progress if each not in pending}
-            for benchmark in pending:
+            for number, benchmark in enumerate(pending):
+                if budget is not None and number and self._clock() - began > budget:
+                    break
                 yield from benchmark.pairs.run_pair()
                 progress[benchmark] = benchmark.pairs.progress(rule)
                 yield Progress.of_all(progress.values())
