@@ -10,6 +10,7 @@ import pytest
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.recipe import Build, Variant, VariantBuild, VariantRun
 from perftrail.present.plan import print_plan
+from perftrail.results.remaining_work import Span
 from perftrail.results.selection import Selection
 from perftrail.verbs.check import study_plan
 from tests.fakes.subject_builder import FakeSource, FakeStarter
@@ -96,3 +97,15 @@ def test_a_program_is_sought_among_the_outputs_of_every_recipe(tmp_path: Path) -
     every = replace(study, build=replace(recipe, outputs=()))
     session = a_session(every, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 0.1))
     assert study_plan(session, Selection()).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("hours", "proposed"), [(0.5, "perftrail run .\n"), (44, "perftrail compare r0 r2 .    ")]
+)
+def test_a_run_of_many_hours_is_not_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], hours: float, proposed: str
+) -> None:
+    session = a_session(a_study(), tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 0.1))
+    plan = replace(study_plan(session, Selection()), built=1, seconds=Span(least=hours * 3600, most=9e6))
+    print_plan(session.study, plan, shared_options=(".",))
+    assert f"\nNext: {proposed}" in capsys.readouterr().out

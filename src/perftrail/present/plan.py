@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from perftrail.verbs.init.start import FirstStudy
 
 LONGEST_LINE = 1000
+
+LONG_RUN_SECONDS = 3600.0
+"""`check` does not propose a `run` that takes longer."""
+
 MOST_LINES = 3
 """Maximum number of lines of the study file that a cause of failures names."""
 PROPOSED_TRIES = 5
@@ -84,7 +88,7 @@ def print_plan(
         verb, *options = planned_command
         _print_next(f"{verb}{shell_words(options)}", shared_options)
     elif attempted:
-        _next(study, shared_options)
+        _next(study, plan, shared_options)
     else:
         _row("not checked", "outputs, programs and patterns, which need a build")
         _print_next(f"check --try {PROPOSED_TRIES}", shared_options)
@@ -136,7 +140,7 @@ def print_attempt(study: Study, report: AttemptReport, *, shared_options: Sequen
             "",
             f"{times} for two revisions with perftrail compare ({fewest} to {most} pairs), and their builds",
         )
-    _next(study, shared_options)
+    _next(study, report.plan, shared_options)
 
 
 def _span(seconds: Span) -> str:
@@ -245,8 +249,16 @@ def print_first_study(created: FirstStudy) -> None:
     _print_next("check", study, first_step=first_step)
 
 
-def _next(study: Study, shared_options: Sequence[str]) -> None:
-    _print_next("find" if study.find.metric else "run", shared_options)
+def _next(study: Study, plan: StudyPlan, shared_options: Sequence[str]) -> None:
+    if study.find.metric:
+        _print_next("find", shared_options)
+    elif plan.seconds is not None and plan.seconds.least > LONG_RUN_SECONDS and len(plan.revisions) > 1:
+        ends = shell_words([each.short for each in (plan.revisions[0], plan.revisions[-1])])
+        why = f"compare only both ends; to measure all with perftrail run takes {duration(plan.seconds.least)} or more"
+        command = escaped(f"perftrail compare{ends}{shell_words(shared_options)}", longest=LONGEST_LINE)
+        click.echo(click.style(next_line(f"{command}    {why}"), dim=True))
+    else:
+        _print_next("run", shared_options)
 
 
 def _print_next(command: str, shared_options: Sequence[str], *, first_step: str = "") -> None:
