@@ -378,9 +378,12 @@ def _print_answer(answer: FindAnswer, command: FindCommand, elapsed: float) -> N
     console.print(Text(headline(answer), style="bold"))
     for line in pins_words(answer.pins):
         console.print(Text(f"  {line}"))
+    said: set[str] = set()
     for number in range(len(answer.answer.changes)):
         for line in _details(answer, number):
-            console.print(Text(f"  {line}"))
+            if line not in said:
+                console.print(Text(f"  {line}"))
+        said.update(certificate_words(change_facts(answer, number))[1:])
     for line in certificate_words(answer_facts(answer)):
         console.print(Text(f"  {line}"))
     for line in (*answer_facts(answer).doubts, *outlier_words(answer), *broken_range_words(answer)):
