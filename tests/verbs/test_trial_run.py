@@ -18,6 +18,7 @@ from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision
 from perftrail.present.plan import print_attempt
 from perftrail.results.selection import Selection
+from perftrail.search.forecast import USUAL_RUNS
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.attempt import Attempt, AttemptReport, spread, without_quiet_wait
 from perftrail.verbs.run import Run
@@ -264,10 +265,10 @@ def test_the_first_run_of_each_benchmark_is_shown_with_its_unit_and_the_time_of_
     assert report.compare_seconds.least == pytest.approx(fewest * 2 * 3 * 0.1)
     assert report.compare_seconds.most == pytest.approx(most * 2 * 3 * 0.1)
     assert report.find_seconds is not None
-    assert report.find_seconds.least > 28 * 0.1
+    assert report.find_seconds.least > USUAL_RUNS[0] * 0.1
     _, every = drain(Attempt(session, ALL, count=64).events())
     assert every.find_seconds is not None
-    assert every.find_seconds.least == pytest.approx(28 * 0.1)
+    assert every.find_seconds.least == pytest.approx(USUAL_RUNS[0] * 0.1)
     assert every.find_seconds.most == pytest.approx(160 * 0.1)
     assert report.as_json()["first_runs"][1] == {
         "benchmark": "two",

@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 FORECAST_BLOCKS = 3
 """Fewer blocks show no pace from which the number of further blocks could be forecast."""
 
-USUAL_BUILDS = (2, 11)
+USUAL_BUILDS = (2, 12)
 """Builds of most searches beyond log2 of the number of revisions.
 
-From benchmarks/results/searching.md: 2 in the history of cmark; 11 in 95 % of the searches for a change of 6 σ.
+From benchmarks/results/searching.md: 2 in the history of cmark; 12 in 95 % of the searches for a change of 3.2 σ.
 """
 
-USUAL_RUNS = (28, 160)
+USUAL_RUNS = (40, 160)
 """Invocations of most searches of one metric.
 
-From benchmarks/results/searching.md: 28 for changes of 6 σ and more; up to 155 on a busy machine, in more-itertools.
+From benchmarks/results/searching.md: 41 in the history of more-itertools; 157 in 95 % of the searches for a change of
+3.2 σ.
 """
 
 USUAL_BLOCKS = (8, 16)
