@@ -206,7 +206,9 @@ def test_where_instructions_mislead_the_requested_metric_decides(tmp_path: Path)
     _, answer = find(tmp_path, "wall")
     assert answer.counts.located() == (10,)
     said = answer.as_json()
-    assert all(history[17] in change["revisions"] for change in said["changes"]), "or unclear, on a busy machine"
+    assert all(history[17] in change["revisions"] for change in said["changes"]), (
+        "or unclear, on a busy machine"
+    )
     assert said["searched_metric"] == "wall"
     assert said["priors"][-1] == (
         "the counts did not locate the answer, so perftrail searched and certified by wall"
