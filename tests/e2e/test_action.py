@@ -404,6 +404,34 @@ def test_the_template_for_gitlab_writes_one_comment_and_updates_it(tmp_path: Pat
     assert [note["body"].splitlines()[1] for note in GitLab.notes] == ["not ours", "the same"]
 
 
+def test_the_job_of_the_template_for_gitlab_fails_a_slower_branch(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    template = yaml.safe_load(TEMPLATE.read_text())[".perftrail"]
+    (job.checkout / ".perftrail-venv").symlink_to(Path(sys.executable).parents[1])
+    [line] = [each for each in template["script"] if " compare" in each]
+    variables = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": job.base, "CI_COMMIT_SHA": job.head, "GITLAB_CI": "true"}
+    env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", line],
+        cwd=job.checkout, env={**env, **template["variables"], **variables},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert "gate failed: 1 of 1 metric worse: work.steps" in (job.checkout / "perftrail.md").read_text()
+    assert "<failure" in (job.checkout / "perftrail.xml").read_text()
+    assert (job.checkout / "metrics.txt").is_file()
+
+
+def test_an_empty_base_is_explained(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    done = subprocess.run(
+        [Path(sys.executable).parent / "perftrail", "compare", "", "HEAD", ".", "--format", "github"],
+        cwd=job.checkout, env=job.env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "fetch-depth: 0" in done.stdout + done.stderr
+
+
 def test_the_template_for_gitlab_runs_an_existing_command() -> None:
     job = yaml.safe_load(TEMPLATE.read_text())[".perftrail"]
     [line] = [each for each in job["script"] if " compare" in each]

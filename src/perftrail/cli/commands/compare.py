@@ -184,6 +184,11 @@ def command(
             if study is not None or head == WORKING_TREE:
                 raise UsageError("--staged: leave HEAD out; the staged files are the head")
             study, head = head, STAGED
+        if not base:
+            raise UsageError(
+                "the base revision is empty; if git merge-base printed nothing, the clone lacks the history of both "
+                "branches: fetch all of it, with fetch-depth: 0 in GitHub Actions or GIT_DEPTH 0 in GitLab"
+            )
         if head is None:
             raise UsageError(f"compare {base} with which revision? Name it, or write . for the working tree")
         others = parse_also(also, formats=(*FORMATS, *IMAGES))
