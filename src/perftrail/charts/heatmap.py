@@ -22,6 +22,12 @@ MOST_ROWS = 150
 FEW_COLUMNS = 3
 """With at most this many columns, there is space for intervals."""
 
+WIDEST_HEAD = 72
+"""Maximum number of characters of all column names for which there is space in one line."""
+
+LABEL_LIMIT = 360
+"""Maximum width of a row's name in pixels."""
+
 INK = "#23272e"
 """Text colour on a pale cell, in any theme."""
 
@@ -58,12 +64,20 @@ def heat(cells: Sequence[Cell], *, reference: str, name: str, omitted_rows: int 
             "title": None,
             "sort": [*columns],
             "axis": {
-                "labelAngle": 0 if len(columns) <= 2 * FEW_COLUMNS else -30,
+                "labelAngle": 0
+                if sum(map(len, columns)) <= WIDEST_HEAD and len(columns) <= 2 * FEW_COLUMNS
+                else -30,
                 "orient": "top",
                 "grid": False,
             },
         },
-        "y": {"field": "row", "type": "nominal", "title": None, "sort": [*rows], "axis": {"grid": False}},
+        "y": {
+            "field": "row",
+            "type": "nominal",
+            "title": None,
+            "sort": [*rows],
+            "axis": {"grid": False, "labelLimit": LABEL_LIMIT},
+        },
     }
     known = [_values(cell, intervals=len(columns) <= FEW_COLUMNS) for cell in cells if cell.ratio is not None]
     missing: list[Json] = [

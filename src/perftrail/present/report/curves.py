@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import dataclass
@@ -248,7 +249,7 @@ def _number(value: Value) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-LONGEST_LABEL = 40
+LONGEST_LABEL = 56
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,22 +355,30 @@ def _lines(data: ReportData, rows: Sequence[Row], differences: Shifts) -> Iterat
     for row in rows:
         groups.setdefault(row.benchmark, {}).setdefault(row.metric, {})[row.point] = None
     several = len({metric for metrics in groups.values() for metric in metrics}) > 1
+    labels: set[str] = set()
     for benchmark, metrics in groups.items():
         for metric, points in metrics.items():
             name = f"{benchmark}.{metric}" if several else benchmark
             if len(points) > 1:
                 yield HeatRow(
-                    label=_label(f"{name}: all {len(points)}"),
+                    label=_label(f"{name}: all {len(points)}", labels),
                     whole=True,
                     shifts=by_benchmark.get((benchmark, metric), {}),
                 )
             for point in points:
-                label = _label(f"{name} {_point_name(point)}")
+                label = _label(f"{name} {_point_name(point)}", labels)
                 yield HeatRow(label=label, whole=False, shifts=by_point.get((benchmark, metric, point), {}))
 
 
-def _label(text: str) -> str:
-    return escaped(text.strip(), longest=LONGEST_LABEL)
+def _label(text: str, taken: set[str]) -> str:
+    """Return a label that no other row has, shortened in the middle, because the ends of names differ."""
+    label = escaped(text.strip(), longest=None)
+    if len(label) > LONGEST_LABEL:
+        label = f"{label[: LONGEST_LABEL // 2 - 1]}…{label[-LONGEST_LABEL // 2 :]}"
+    numbered = (f"{label} ({number})" for number in itertools.count(2))
+    distinct = label if label not in taken else next(each for each in numbered if each not in taken)
+    taken.add(distinct)
+    return distinct
 
 
 def _point_name(point: Point) -> str:
