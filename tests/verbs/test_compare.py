@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import StudyError, UsageError
-from perftrail.measure.events import Invoked, Progress, SameArtefact
+from perftrail.measure.events import BudgetTooSmall, Invoked, Progress, SameArtefact
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Conditions
@@ -300,7 +300,9 @@ def test_a_budget_ends_a_comparison_of_many_benchmarks_within_a_round(tmp_path: 
     started = starter(1.0, 1.0)
     session = session_of(tmp_path, started, custom_study=custom_study)
     request = CompareRequest(base="r0", head="r1", choice=WALL, budget_seconds=5.0)
-    _, found = drain(Compare(session, request, clock=Hours(1.0)).events())
+    events, found = drain(Compare(session, request, clock=Hours(1.0)).events())
+    [warning] = [each for each in events if isinstance(each, BudgetTooSmall)]
+    assert (warning.verdicts, warning.budget) == (20, 5.0)
     assert 0 < len(started.started) < 2 * 2 * 10
     notes = [row.note for row in found.rows]
     assert len(notes) == 20

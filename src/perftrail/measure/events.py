@@ -229,6 +229,16 @@ class TooLongForBudget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetTooSmall:
+    """A comparison will probably end without a verdict: `verdicts` need `pairs` each, which take `seconds`."""
+
+    verdicts: int
+    pairs: int
+    seconds: float
+    budget: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counting:
     """A search counts instructions to locate a change of a metric, which takes about this many seconds without builds.
 
@@ -324,6 +334,7 @@ Event = (
     | Progress
     | Profiling
     | TooLongForBudget
+    | BudgetTooSmall
     | Counting
     | BuildCounted
     | Stepped

@@ -18,6 +18,7 @@ from rich.text import Text
 from perftrail.formats.printed import LAST_OF
 from perftrail.measure.events import (
     BenchmarkBuildFailed,
+    BudgetTooSmall,
     BuildCounted,
     BuilderMessage,
     BuildFinished,
@@ -282,18 +283,20 @@ class Watcher:
                 self._print_now(_words_before_search(event), style="dim")
             case Invoking():
                 pass  # `remind` shows one that takes long
-            case Invoked() | GivenUp() | Progress() | Stepped():
+            case Invoked() | GivenUp() | BudgetTooSmall() | Progress() | Stepped():
                 self._while_measuring(event)
             case _:
                 assert_never(event)
 
-    def _while_measuring(self, event: Invoked | GivenUp | Progress | Stepped) -> None:
+    def _while_measuring(self, event: Invoked | GivenUp | BudgetTooSmall | Progress | Stepped) -> None:
         match event:
             case Invoked():
                 self._invoked(event)
             case GivenUp():
                 points = counted(len(event.cells), "larger point")
                 self._print_now(f"{points} skipped, because {event.because} reached its limit", style=WARNING)
+            case BudgetTooSmall():
+                self._print_now(_budget_words(event), style=WARNING)
             case Progress():
                 self._progress(event)
             case Stepped():
@@ -635,6 +638,14 @@ def _console(file: TextIO, *, width: int | None = None) -> Console:
         width=width,
         force_terminal=settings.terminal,
         no_color=True if settings.color == "never" else None,
+    )
+
+
+def _budget_words(event: BudgetTooSmall) -> str:
+    subject = "a verdict" if event.verdicts == 1 else f"each of {event.verdicts} verdicts"
+    return (
+        f"{subject} needs {counted(event.pairs, 'pair')}, which take about {duration(event.seconds)} here, more than "
+        f"the budget of {duration(event.budget)}: use a larger --budget, or fewer metrics with --metric or --bench"
     )
 
 

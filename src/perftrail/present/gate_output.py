@@ -279,7 +279,7 @@ def _table(gate: Gate) -> Table:
     for row in (row for row in gate.certain_first if not row.one_build):
         style = STYLES[row.verdict]
         table.add_row(
-            Text(escaped(metric_name(row))),
+            Text(escaped(metric_name(row), longest=LONGEST)),
             *(Text(level) for level in levels_words(row)),
             Text(escaped(row_effect(row)), style=style),
             Text(interval_bar(row, limit) if row.comparison is not None else "", style=style),

@@ -176,7 +176,10 @@ LONGEST = 400
 
 _ESCAPED = set("\\`*_{}[]<>()#+!|~&$")
 
-_CALLS = re.compile(r"[@#!$~&%^](?=[\w\"'\[])|(?<=:)//|\bGH(?=-\d)|\bwww(?=\.)", re.IGNORECASE)
+_CALLS = re.compile(
+    rf"[@#!$~&%^](?=[\w\"'\[])|(?<=:)//(?!{re.escape(DOCUMENTATION.partition('//')[2])}/)|\bGH(?=-\d)|\bwww(?=\.)",
+    re.IGNORECASE,
+)
 """Patterns that GitHub or GitLab read as a mention, reference or link even if escaped; they are broken up."""
 
 

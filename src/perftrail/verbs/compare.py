@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, StudyError, UsageError
-from perftrail.measure.events import HistoryRead, Progress, now
+from perftrail.measure.events import BudgetTooSmall, HistoryRead, Progress, now
 from perftrail.measure.failure_groups import study_line
 from perftrail.measure.pairs import (
     PAIRS_PER_LAYOUT,
@@ -581,11 +581,22 @@ class Compare:
                 progress[benchmark] = benchmark.pairs.progress(rule)
                 yield Progress.of_all(progress.values())
             rounds += 1
+            if budget is not None and rounds == 1:
+                yield from self._budget_warning(rule, self._clock() - began)
             if budget is not None and rounds == ROUNDS_TO_ESTIMATE:
                 rule = self._fitted_to_budget(rule, (self._clock() - began) / rounds)
                 for benchmark in benchmarks:
                     benchmark.discard_results()
         return rule
+
+    def _budget_warning(self, rule: Rule, seconds: float) -> Iterator[Event]:
+        """Warn after the first round, which took `seconds`, if the budget will not suffice for a verdict."""
+        assert self._request.budget_seconds is not None
+        budget, pairs = self._request.budget_seconds, replicates_needed(rule.comparisons, error=rule.error)
+        if seconds * pairs > budget:
+            yield BudgetTooSmall(
+                verdicts=rule.comparisons, pairs=pairs, seconds=seconds * pairs, budget=budget
+            )
 
     def _fitted_to_budget(self, rule: Rule, seconds: float) -> Rule:
         """Return the rule for as many pairs as the budget allows, at least as many as a verdict needs.

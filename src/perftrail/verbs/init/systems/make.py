@@ -139,7 +139,7 @@ def detect(tree: Tree) -> BuildDraft | None:
         steps=(
             Step(
                 line="make -j{cpus}",
-                why="builds the default target; add a target to build less, or flags, for example CFLAGS=-O2",
+                why="builds the default target; name another one, or add flags; without -j if builds fail at random",
             ),
         ),
         outputs=benchmark.uses,
