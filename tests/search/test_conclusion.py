@@ -78,7 +78,9 @@ def test_a_small_difference_of_the_only_two_builds_is_unclear_with_a_remedy() ->
     oracle = Oracle(step(5, 0.06), normal(1, 0.002), content=lambda position: int(position >= 5))
     answer = oracle.settle(Question(revisions=8, threshold=0.05))
     assert answer.verdict is Verdict.UNCLEAR
-    assert [each.positions for each in answer.suspected] == [(5,)]
+    [suspected] = answer.suspected
+    assert suspected.positions == (5,)
+    assert suspected.observed == pytest.approx(math.exp(0.06), rel=0.005)
     assert "their memory layouts may cause the difference; set [build] relink to find out" in answer.reason
 
 

@@ -148,6 +148,9 @@ class SuspicionJson(TypedDict):
         float | None,
         "the largest relative change that is not excluded, as a ratio minus one; null: unbounded",
     ]
+    observed: Annotated[
+        float | None, "ratio of the medians after and before it, without an interval; null: a gradual change"
+    ]
 
 
 class OutlierJson(TypedDict):
@@ -443,6 +446,7 @@ class FindAnswer:
             "needed": suspicion.needed,
             "blocks_left": suspicion.blocks_left,
             "possible": _finite(suspicion.possible),
+            "observed": suspicion.observed,
         }
 
     def _broken_range(self, broken_range: BrokenRange) -> BrokenRangeJson:

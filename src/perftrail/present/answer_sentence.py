@@ -317,6 +317,7 @@ def _doubts(answer: Mapping[str, Json]) -> Iterator[str]:
         yield f"a change below the threshold: {effect_words(below.value, below.low, below.high)}"
     for each in _dicts(answer, "suspected"):
         ids, blocks, possible = each.get("revisions"), each.get("blocks_left"), each.get("possible")
+        observed = each.get("observed")
         names = [Revision(id=str(id_)).short for id_ in (ids if isinstance(ids, list) else [])]
         suspected = Suspicion(
             positions=tuple(range(len(names))),
@@ -325,6 +326,7 @@ def _doubts(answer: Mapping[str, Json]) -> Iterator[str]:
             needed=_number(each.get("needed")),
             blocks_left=blocks if isinstance(blocks, int) else None,
             possible=math.inf if possible is None else _number(possible),
+            observed=observed if isinstance(observed, float) else None,
         )
         yield words.suspicion(suspected, names.__getitem__)
 

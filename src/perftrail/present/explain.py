@@ -251,7 +251,7 @@ def _files(files: Sequence[FileChange]) -> Table:
         count = "binary" if each.added is None else f"+{each.added} −{each.removed}"
         table.add_row("", Text(escaped(each.path)), Text(count), bar)
     if len(files) > MOST_FILES:
-        table.add_row("", Text(f"and {len(files) - MOST_FILES} more files"), Text(""), Text(""))
+        table.add_row("", Text(f"and {counted(len(files) - MOST_FILES, 'more file')}"), Text(""), Text(""))
     return table
 
 

@@ -121,7 +121,8 @@ class Suspicion:
     `positions` are its candidates, `confidence` their posterior probability. `evidence` is the certificate's
     evidence so far, `needed` the evidence that confirms the change. `blocks_left` forecasts the number of
     further blocks, `None` if the evidence does not grow. `possible` is the largest change that is not
-    excluded, as a ratio minus one.
+    excluded, as a ratio minus one. `observed` is the ratio of the medians after and before it, of samples that also
+    guided the search; `None` for a gradual change.
     """
 
     positions: tuple[int, ...]
@@ -130,6 +131,7 @@ class Suspicion:
     needed: float
     blocks_left: int | None
     possible: float
+    observed: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

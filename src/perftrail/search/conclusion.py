@@ -100,14 +100,14 @@ def conclude(
     isolated = True
     for claim, positions, certificate in claims:
         if certificate is None or certificate.state is not State.CONFIRMED:
-            suspected.append(_suspicion(claim, positions, certificate, question))
+            suspected.append(_suspicion(claim, positions, certificate, question, evidence))
         elif certificate.shows_small_change():
             below.append(_effect(certificate))
         elif (
             claim.confidence < question.required_probability
             and certificate.summary().layouts < LAYOUTS_ENOUGH
         ):
-            suspected.append(_suspicion(claim, positions, certificate, question))
+            suspected.append(_suspicion(claim, positions, certificate, question, evidence))
         else:
             changes.append(_change(claim, positions, certificate, question))
             isolated &= len(positions) == 1
@@ -231,9 +231,22 @@ def _effect(certificate: Certificate) -> Effect:
     )
 
 
+def _observed(claim: Claim, evidence: Evidence) -> float | None:
+    sides = [evidence.all_samples(position) for position in (claim.before, claim.after)]
+    if not all(len(samples) for samples in sides):
+        return None
+    before, after = (float(np.median(samples)) for samples in sides)
+    return math.exp(after - before)
+
+
 def _suspicion(
-    claim: Claim, positions: tuple[int, ...], certificate: Certificate | None, question: Question
+    claim: Claim,
+    positions: tuple[int, ...],
+    certificate: Certificate | None,
+    question: Question,
+    evidence: Evidence,
 ) -> Suspicion:
+    observed = _observed(claim, evidence)
     if certificate is None:
         return Suspicion(
             positions=positions,
@@ -242,6 +255,7 @@ def _suspicion(
             needed=2 / (1 - question.confidence),
             blocks_left=None,
             possible=math.inf,
+            observed=observed,
         )
     bounds = certificate.change
     return Suspicion(
@@ -251,6 +265,7 @@ def _suspicion(
         needed=1 / certificate.level,
         blocks_left=blocks_left(certificate.evidence, certificate.blocks, certificate.level),
         possible=math.expm1(min(max(-bounds.low, bounds.high), 50.0)),
+        observed=observed,
     )
 
 

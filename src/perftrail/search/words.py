@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.model.program import LARGEST_LAYOUT_EFFECT, layout_words
-from perftrail.model.wording import counted, duration, percent
+from perftrail.model.wording import change, counted, duration, percent
 from perftrail.search.answer import Verdict
 from perftrail.search.observation import Batch, BootSession, Built, CannotRelink, Unusable
 
@@ -182,6 +182,8 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
     'evidence 14 of the 200 needed, about 90 more blocks, each multiplies it, change at most 6 %'
     >>> suspicion(replace(likely, evidence=0.2), "r{}".format)
     'possible r7, not certified: its blocks did not show it, change at most 6 %'
+    >>> suspicion(replace(likely, observed=2.4), "r{}".format).partition(":")[0]
+    'likely r7 (2.40 times), not certified'
     """
     reached = min(suspected.evidence, suspected.needed)
     parts = [f"evidence {reached:.{0 if reached >= 10 else 1}f} of the {suspected.needed:.0f} needed"]
@@ -194,7 +196,8 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
         parts.append(f"about {counted(suspected.blocks_left, 'more block')}, each multiplies it")
     if 0.0005 <= suspected.possible < 1:
         parts.append(f"change at most {_percent(suspected.possible)}")
-    return f"{likely} {_where(suspected.positions, label)}, not certified: {', '.join(parts)}"
+    size = "" if suspected.observed is None else f" ({change(suspected.observed)})"
+    return f"{likely} {_where(suspected.positions, label)}{size}, not certified: {', '.join(parts)}"
 
 
 def belief_words(

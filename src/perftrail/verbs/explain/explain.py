@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypedDict
@@ -131,6 +132,21 @@ class ExplainReportJson(TypedDict):
     unavailable: list[UnavailableJson]
 
 
+_BUILD_TREE = re.compile(r"/.*/builds/[0-9a-f]{32}/tree/")
+
+
+def path_in_tree(file: str, roots: Sequence[str]) -> str:
+    """Return the path of a source file in its tree. Debug information may name the tree of another, equal build.
+
+    >>> path_in_tree("/a/tree/b.c", ["/a/tree/"]), path_in_tree("/usr/include/c.h", ["/a/tree/"])
+    ('b.c', '/usr/include/c.h')
+    >>> path_in_tree("/s/.perftrail/builds/0c085e74cea89d382106d8109fa56036/tree/lib/b.c", ["/a/tree/"])
+    'lib/b.c'
+    """
+    root = next((each for each in roots if file.startswith(each)), "")
+    return _BUILD_TREE.sub("", file.removeprefix(root), count=1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedFunctions:
     """The profiles of both revisions, and their comparison. `roots` are the directories of the builds."""
@@ -141,10 +157,7 @@ class ComparedFunctions:
 
     def shown_file(self, file: str) -> str:
         """Return the path of a source file in its tree, without the directory of the build."""
-        for root in self.roots:
-            if file.startswith(root):
-                return file.removeprefix(root)
-        return file
+        return path_in_tree(file, self.roots)
 
     def tree(self, *, most: int = MOST_NODES) -> CallTree:
         """Return the most expensive call paths of both profiles, at most `most`."""
