@@ -10,19 +10,21 @@ from typing import Any, cast
 
 import pytest
 
-from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
+from perftrail.find.answer import FindAnswer, FindTable, InsideMerge, UnusableRevision
 from perftrail.find.find import Find
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
 from perftrail.model.metrics import Metric
 from perftrail.model.program import MANUAL
 from perftrail.model.study import Study
+from perftrail.model.subject import Merge
 from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.target import resolve
 from perftrail.present.answer_sentence import elapsed_words, headline_of, stored_answers
 from perftrail.present.next_find import FindCommand, detectable_words, next_commands
 from perftrail.search import Budget
 from perftrail.search.answer import Suspicion, Verdict
+from perftrail.search.merges import Origin
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.find.test_find import STUDY, find, request_for
 from tests.measure.fake_session import a_session, a_study, drain
@@ -237,3 +239,21 @@ def test_a_benchmark_with_parameters_keeps_its_point(tmp_path: Path) -> None:
     _, answer = find(a_session(study, tmp_path, source=FakeSource(40), starter=starter), "wall[threads=2]")
     found = lines(replace(answer, noisy=3), study=study)
     assert any("--metric 'mt.cpu[threads=2]'" in line for line in found)
+
+
+def test_a_found_merge_whose_branch_was_not_searched_to_its_end_proposes_that_search(tmp_path: Path) -> None:
+    starter = FakeStarter(seconds=lambda words: 0.1 if number_of(words) < 7 else 0.2)
+    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(12), starter=starter))
+    assert answer.answer.verdict == "found"
+    merge = Merge(revision=answer.revisions[7], trunk=answer.revisions[6], branches=())
+    inside = InsideMerge(
+        merge=merge, origin=Origin.UNCLEAR, confidence=0.6, reason="the time budget is spent"
+    )
+    line = "Next: perftrail find study --range r6..r7    search only the branch of r7"
+    assert line in lines(replace(answer, inside={0: inside}))
+    assert line not in lines(replace(answer, inside={0: replace(inside, origin=Origin.COMBINATION)}))
+    likely = Suspicion(
+        positions=(10,), confidence=0.9, evidence=14.0, needed=200.0, blocks_left=9, possible=0.2
+    )
+    further = replace(answer, answer=replace(answer.answer, suspected=(likely,)))
+    assert "Next: perftrail find study --range r9..r10    search only 1 candidate" in lines(further)

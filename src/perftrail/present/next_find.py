@@ -164,6 +164,9 @@ def _settling(answer: FindAnswer, command: FindCommand, *, alone: bool) -> Itera
         search = command.text(*metric, "--threshold", percent(smaller).replace(" ", ""))
         yield f"{search}    find the change of {size}, which is below the threshold of {percent(command.threshold)}"
     if not answer.unclear:
+        yield from _inside_merges(answer, command, metric)
+        if found.suspected:
+            yield from _smaller_range(answer, command, metric)
         return
     if not math.isfinite(found.minimum_detectable):
         purpose = "build and run three revisions, after you correct the study"
@@ -243,6 +246,15 @@ def _quieter_metrics(
     yield (
         f'add [benchmark.{counting}] with the same command and counters = ["instructions"], and run {search}: {purpose}'
     )
+
+
+def _inside_merges(answer: FindAnswer, command: FindCommand, metric: tuple[str, ...]) -> Iterator[str]:
+    """Yield a search of each merge whose culprit commit was not located: the range before and after it."""
+    for number, inside in answer.inside.items():
+        position = answer.answer.changes[number].positions[-1]
+        if inside.origin == "unclear" and position > 0:
+            ends = f"{answer.revisions[position - 1].short}..{answer.revisions[position].short}"
+            yield f"{command.text(*metric, '--range', ends)}    search only the branch of {inside.merge.revision.short}"
 
 
 def _smaller_range(answer: FindAnswer, command: FindCommand, metric: tuple[str, ...]) -> Iterator[str]:
