@@ -22,8 +22,8 @@ MOST_ROWS = 150
 FEW_COLUMNS = 3
 """With at most this many columns, there is space for intervals."""
 
-WIDEST_HEAD = 72
-"""Maximum number of characters of all column names for which there is space in one line."""
+WIDEST_HEAD = 48
+"""Maximum number of characters of column names, each as long as the longest, for which there is space in one line."""
 
 LABEL_LIMIT = 360
 """Maximum width of a row's name in pixels."""
@@ -64,9 +64,7 @@ def heat(cells: Sequence[Cell], *, reference: str, name: str, omitted_rows: int 
             "title": None,
             "sort": [*columns],
             "axis": {
-                "labelAngle": 0
-                if sum(map(len, columns)) <= WIDEST_HEAD and len(columns) <= 2 * FEW_COLUMNS
-                else -30,
+                "labelAngle": 0 if len(columns) * max(map(len, columns)) <= WIDEST_HEAD else -30,
                 "orient": "top",
                 "grid": False,
             },
