@@ -251,9 +251,7 @@ def _search_verdict(data: ReportData) -> Verdict:
         table=table,
         notes=(
             *(merge for each in changes for merge in each.merges),
-            *dict.fromkeys(
-                f"{capitalised(limit)}." for each in changes for limit in certificate_words(each)[1:]
-            ),
+            *_limits(changes),
             *(
                 f"{capitalised(words) if table is None else words.replace('it', each.candidates[-1].short, 1)}."
                 for each, words in also
@@ -271,6 +269,16 @@ def _change_facts(change: ChangeFacts) -> Iterator[Fact]:
     yield Fact(label="Certainty", text=culprit_certainty(change))
     for each in certificate_words(change)[:1]:
         yield Fact(label="Evidence", text=capitalised(each))
+
+
+def _limits(changes: Sequence[ChangeFacts]) -> Iterator[str]:
+    """Yield what the certificates leave open, each sentence once, with its revisions unless it is about all."""
+    revisions: dict[str, list[str]] = {}
+    for each in changes:
+        for limit in certificate_words(each)[1:]:
+            revisions.setdefault(limit, []).append(each.candidates[-1].short)
+    for limit, about in revisions.items():
+        yield f"{capitalised(limit)}." if len(about) == len(changes) else f"{listed(about, 'and')}: {limit}."
 
 
 def _table_of(changes: Sequence[ChangeFacts]) -> Table:
