@@ -291,9 +291,9 @@ def test_compare_uses_the_threshold_of_the_studys_searches(study: Path) -> None:
 def test_the_command_for_more_pairs_has_each_option_once(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     for number in range(2):
-        repository.commit(program(1, name=f"{number}"))
+        repository.commit(program(30, name=f"{number}"))
     study = write_study(tmp_path / "study", repository)
-    done = perftrail("compare", "HEAD~1", "HEAD", study, "--threshold", "0.1%", "--max-pairs", "10")
+    done = perftrail("compare", "HEAD~1", "HEAD", study, "--threshold", "0.5%", "--max-pairs", "10")
     (line,) = (each for each in done.stdout.splitlines() if each.startswith("Next: perftrail compare "))
     assert line.count("--max-pairs") == 1
     assert line.count("--threshold") == 1
