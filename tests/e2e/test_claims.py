@@ -139,7 +139,9 @@ def test_each_claim_gets_its_verdict(study: Path) -> None:
 def test_a_verdict_has_its_evidence(study: Path) -> None:
     found = judged(study)
     assert found["twice"]["ratio"] == pytest.approx({"value": 2.0, "low": 2.0, "high": 2.0})
-    assert found["twice"]["pairs"] in (12, 15), "five at each point, without one that a suspended machine spoils"
+    assert found["twice"]["pairs"] in (12, 15), (
+        "five at each point, without one that a suspended machine spoils"
+    )
     assert len(found["twice"]["points"]) == 3
     assert (found["stops"]["reaches"], found["stops"]["refused"], found["stops"]["stage"]) == (
         400,
