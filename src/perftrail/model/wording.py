@@ -155,10 +155,12 @@ def change(ratio: float) -> str:
 def percent(share: float) -> str:
     """Format a share or a relative change in percent, with two digits; a change above 1000 % as a factor.
 
-    >>> percent(0.0069), percent(0.174), percent(1.5), percent(895.4)
-    ('0.69 %', '17 %', '150 %', 'a factor of 896')
+    >>> percent(0.0069), percent(0.174), percent(1.5), percent(895.4), percent(1.2e6)
+    ('0.69 %', '17 %', '150 %', 'a factor of 896', 'a factor above 1,000')
     """
     value = share * 100.0
+    if share > 1000.0:
+        return "a factor above 1,000"
     if value > 1000.0:
         return f"a factor of {number(1.0 + share)}"
     return f"{value:.2g} %" if abs(value) < 10.0 else f"{value:.0f} %"

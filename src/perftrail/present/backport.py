@@ -14,7 +14,13 @@ from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import output, plain_table
 from perftrail.present.failures import failure_words
 from perftrail.present.output_settings import as_started, next_line
-from perftrail.present.shared_sentences import capitalised, change_words, interval_words, pairs_by_metric
+from perftrail.present.shared_sentences import (
+    capitalised,
+    change_words,
+    first_named,
+    interval_words,
+    pairs_by_metric,
+)
 from perftrail.sources.patched import exclude_options
 from perftrail.stats.retained_gain import Share
 from perftrail.verbs.backport.patch import maybe_unread
@@ -147,7 +153,7 @@ def left_out_words(left_out: Sequence[LeftOut]) -> Iterator[str]:
     for why, words in OMISSIONS.items():
         names = [escaped(each.path, longest=LONGEST_PATH) for each in left_out if each.why == why]
         if names:
-            yield f"{words}: {first_named(names)}"
+            yield f"{words}: {first_named(names, MOST_NAMED)}"
 
 
 def _prerequisite_words(conflict: Conflict, *, reverted: bool) -> Iterator[str]:
@@ -374,7 +380,7 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
             metric_name(result) for result in omitted if result.judged(result.patched_against_old) == judged
         )
         if names:
-            yield f"{words}: {first_named(list(names))}"
+            yield f"{words}: {first_named(list(names), MOST_NAMED)}"
     for one, other in report.equal:
         yield f"{capitalised(report.names[one])} and {report.names[other]} have equal builds, measured once"
     for missing in report.failures[:MOST_NAMED]:
@@ -422,12 +428,6 @@ def metric_name(result: MetricResult, *, variants: bool = False) -> str:
 
 def _several(report: BackportReport) -> bool:
     return len({result.target.variant for result in report.metrics}) > 1
-
-
-def first_named(names: Sequence[str]) -> str:
-    """Return the first names, and the number of the others."""
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _bound(compared: Comparison) -> float:

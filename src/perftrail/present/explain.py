@@ -14,7 +14,7 @@ from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import output
 from perftrail.present.failures import failure_words
 from perftrail.present.output_settings import next_line
-from perftrail.present.shared_sentences import change_words
+from perftrail.present.shared_sentences import change_words, first_named
 from perftrail.present.why import (
     METHODS,
     function_words,
@@ -75,7 +75,7 @@ def searched_words(explained: ExplainReport) -> str:
     """Return why the report has no other points."""
     names = [escaped(name, longest=LONGEST_NAME) for name in explained.searched]
     return (
-        f"Only the points of the searches that found {explained.culprit.short}: {_first_named(names)}; "
+        f"Only the points of the searches that found {explained.culprit.short}: {first_named(names, MOST_NAMED)}; "
         "--only 'benchmark=*' selects all points"
     )
 
@@ -198,21 +198,16 @@ def rest_lines(cell: CellReport) -> Iterator[str]:
         ]
         words = [f"{name} {percent(least)}" for name, least in minimums if least <= TOO_NOISY]
         if words:
-            yield f"  unclear, with the minimum detectable change: {_first_named(words)}"
+            yield f"  unclear, with the minimum detectable change: {first_named(words, MOST_NAMED)}"
         if noisy := [name for name, least in minimums if least > TOO_NOISY]:
-            yield f"  too noisy to compare with so few invocations: {_first_named(noisy)}"
+            yield f"  too noisy to compare with so few invocations: {first_named(noisy, MOST_NAMED)}"
     if cell.unchanged:
-        yield f"  unchanged: {_first_named([_name(each) for each in _whole_program_first(cell.unchanged)])}"
+        yield f"  unchanged: {first_named([_name(each) for each in _whole_program_first(cell.unchanged)], MOST_NAMED)}"
 
 
 def _whole_program_first(metrics: Sequence[MetricDifference]) -> list[MetricDifference]:
     """Return metrics of the whole program before those of single functions and system calls."""
     return sorted(metrics, key=lambda each: " " in each.name)
-
-
-def _first_named(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
-    return f"{', '.join(texts[:MOST_NAMED])}{more}"
 
 
 def _undetectable(least: float) -> str:

@@ -12,7 +12,7 @@ from perftrail.model.metrics import COUNTED, COUNTED_ALONE
 from perftrail.model.program import layout_words, layouts_explain
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import change, counted, decimals, duration, levels, listed, percent, quantity
-from perftrail.present.shared_sentences import interval_words, pairs_by_metric
+from perftrail.present.shared_sentences import first_named, interval_words, pairs_by_metric
 from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
@@ -73,11 +73,10 @@ def _compared(gate: Gate) -> str:
         return "nothing could be compared"
     if worse or better:
         parts = [f"{metric_name(row)} {row_effect(row)}" for row in _named_first(worse, better, gate.changes)]
-        more = f" and {len(parts) - MOST_NAMED} more" if len(parts) > MOST_NAMED else ""
         count = f"{len(worse)} of {metrics} worse" if worse else f"{len(better)} of {metrics} better"
         both = f", {len(better)} better" if worse and better else ""
         rest = f"; {unclear} of {len(gate.rows)} unclear" if unclear else ""
-        return f"{count}{both}: {', '.join(parts[:MOST_NAMED])}{more}{rest}"
+        return f"{count}{both}: {first_named(parts, MOST_NAMED)}{rest}"
     if unclear:
         small = any(map(_certain_but_small, gate.rows))
         certain = (
@@ -87,8 +86,7 @@ def _compared(gate: Gate) -> str:
     if all(row.one_build for row in gate.rows):
         return "the same: the builds are equal"
     smaller = [f"{metric_name(row)} {row_effect(row)}" for row in gate.rows if _certain_but_small(row)]
-    more = f" and {len(smaller) - MOST_NAMED} more" if len(smaller) > MOST_NAMED else ""
-    certain = f"; smaller differences are certain: {', '.join(smaller[:MOST_NAMED])}{more}" if smaller else ""
+    certain = f"; smaller differences are certain: {first_named(smaller, MOST_NAMED)}" if smaller else ""
     return f"the same to within {percent(gate.threshold)}, {len(gate.rows)} of {metrics}{certain}"
 
 
@@ -417,7 +415,7 @@ def advice(gate: Gate) -> str:
     ]
     if not rows:
         return ""
-    named = _some(list(dict.fromkeys(row.metric.benchmark for row in rows)), MOST_NAMED)
+    named = first_named(list(dict.fromkeys(row.metric.benchmark for row in rows)), MOST_NAMED)
     each = min(row.seconds / (2 * (row.pairs + row.discarded)) for row in rows)
     longer = f"use longer inputs (an invocation takes {duration(each)}), or " if 0.0 < each < SHORT else ""
     return (
@@ -501,7 +499,7 @@ def equal_builds(gate: Gate) -> str:
     """Return which benchmarks have equal builds, so that no output lists their metrics; empty without any."""
     names = list(dict.fromkeys(row.metric.benchmark for row in gate.rows if row.one_build))
     count = counted(sum(row.one_build for row in gate.rows), "metric")
-    return f"equal builds, not measured: {_some(names, MOST_NAMES)} ({count})" if names else ""
+    return f"equal builds, not measured: {first_named(names, MOST_NAMES)} ({count})" if names else ""
 
 
 def effort(gate: Gate) -> str:
@@ -564,12 +562,12 @@ def limits(gate: Gate) -> Iterator[str]:
         yield f"same within {within}: the whole interval of the change is; the levels may differ by less than that"
     small = [row for row in gate.rows if row.verdict is Verdict.SLOWER and not gate.reaches_threshold(row)]
     if small:
-        named = _some([metric_name(row) for row in small], MOST_NAMED)
+        named = first_named([metric_name(row) for row in small], MOST_NAMED)
         yield f"certainly worse, but perhaps by less than {within}, which does not fail the gate: {named}"
     for names, words in ((gate.appeared, "new in the head"), (gate.disappeared, "gone from the head")):
         if names:
             benchmarks = counted(len(names), "benchmark")
-            yield f"{words}: {benchmarks} of its suites, not compared: {_some(names, MOST_NAMES)}"
+            yield f"{words}: {benchmarks} of its suites, not compared: {first_named(names, MOST_NAMES)}"
     yield from gate.notes
     if words := advice(gate):
         yield words
@@ -577,11 +575,6 @@ def limits(gate: Gate) -> Iterator[str]:
 
 MOST_NAMES = 5
 """Largest number of benchmarks that a sentence names."""
-
-
-def _some(names: Sequence[str], most: int) -> str:
-    """Return the first names, and the number of the others."""
-    return f"{', '.join(names[:most])}{f' and {len(names) - most} more' if len(names) > most else ''}"
 
 
 LAYOUT_FREE = frozenset(name for counter in COUNTED_ALONE for name in COUNTED[counter])

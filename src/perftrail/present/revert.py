@@ -14,8 +14,8 @@ from rich.text import Text
 from perftrail.model.wording import change, counted, escaped
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.backport import (
+    MOST_NAMED,
     cost_words,
-    first_named,
     metric_name,
     print_conflict,
     print_details,
@@ -23,7 +23,7 @@ from perftrail.present.backport import (
     why_failed,
 )
 from perftrail.present.console import output
-from perftrail.present.shared_sentences import change_words
+from perftrail.present.shared_sentences import change_words, first_named
 from perftrail.stats.retained_gain import Share
 from perftrail.verbs.backport.patch import BackportConflict
 
@@ -47,14 +47,14 @@ def revert_headline(reverted: Reverted) -> str:
     if isinstance(reverted, BackportConflict):
         paths = [escaped(each.path, longest=100) for each in reverted.conflict.obstacles]
         onto = escaped(reverted.onto.label or reverted.onto.short)
-        return f"not reverted on {onto}: conflicts in {counted(len(paths), 'file')}: {first_named(paths)}"
+        return f"not reverted on {onto}: conflicts in {counted(len(paths), 'file')}: {first_named(paths, MOST_NAMED)}"
     report = reverted.backport
     base = report.fitted.patched.base
     costs = cost_words(report, without=report.reverted_gain)
     parts = [f"reverted on {escaped(base.label or base.short)}: {_answer(report)}{costs}"]
     left_out = [escaped(each.path, longest=100) for each in report.fitted.patched.patch.left_out]
     if left_out:
-        parts.append(f"left out: {first_named(left_out)}")
+        parts.append(f"left out: {first_named(left_out, MOST_NAMED)}")
     parts.append("conflicts: none")
     if reverted.file is not None:
         parts.append(f"patch: {escaped(Path(reverted.file).name, longest=1000)}")

@@ -135,9 +135,18 @@ def pairs_by_metric(counts: Sequence[tuple[str, int]]) -> str:
         names = named[count]
         if len(names) == len(counts) > 1:
             return f"{counted(count, 'pair')} of each metric"
-        more = f" and {len(names) - MOST_METRICS} more" if len(names) > MOST_METRICS else ""
-        parts.append(f"{counted(count, 'pair')} of {', '.join(names[:MOST_METRICS])}{more}")
+        parts.append(f"{counted(count, 'pair')} of {first_named(names, MOST_METRICS)}")
     return ", ".join(parts)
+
+
+def first_named(names: Sequence[str], most: int) -> str:
+    """Return the first names, and the number of the others.
+
+    >>> first_named(["a", "b"], 2), first_named(["a", "b", "c"], 2)
+    ('a, b', 'a, b and 1 more')
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def shell_words(words: Sequence[str]) -> str:

@@ -25,6 +25,7 @@ from perftrail.verbs.compare import Compare, CompareRequest
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher
+from tests.find.test_find import request_for
 from tests.measure.fake_session import a_session, a_study, drain
 
 if TYPE_CHECKING:
@@ -187,14 +188,7 @@ def test_several_changes_are_rows_of_one_table(tmp_path: Path) -> None:
     study = a_study(measure=MeasurePolicy(invocations=Invocations(least=8, most=8), warmups=0))
     starter = FakeStarter(seconds=stairs)
     session = a_session(study, tmp_path, source=FakeSource(32), starter=starter)
-    request = FindRequest(
-        goal=(resolve(study, "wall"),),
-        range=None,
-        threshold=0.05,
-        confidence=0.99,
-        budget=Budget(invocations=900),
-    )
-    drain(Find(session, request).events())
+    drain(Find(session, request_for((resolve(study, "wall"),))).events())
     drain(Run(session, Selection()).events())
     page = make_report(session, tmp_path)
     assert page.verdict.sentence.startswith("Several: 3 changes")

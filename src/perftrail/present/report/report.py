@@ -27,7 +27,7 @@ from perftrail.present.report.curves import all_benchmarks_section, curve_sectio
 from perftrail.present.report.data import read_report_data
 from perftrail.present.report.history import history_sections
 from perftrail.present.report.ranking import ranked_quantities, ranking_section
-from perftrail.present.shared_sentences import sentence, shell_words
+from perftrail.present.shared_sentences import first_named, sentence, shell_words
 from perftrail.present.why import explanation_lines
 from perftrail.results.measured import gc_disabled
 from perftrail.sources.forge import commit_addresses
@@ -120,7 +120,7 @@ def _measured(data: ReportData) -> Section:
         title="What was measured, where and how",
         paragraphs=(
             f"{len(data.measured)} of {len(data.revisions)} revisions; builds and runs were {sandbox}. "
-            f"Variants: {', '.join(study.variants)}. Benchmarks: {_benchmark_names(study)}.",
+            f"Variants: {', '.join(study.variants)}. Benchmarks: {first_named(list(study.benchmarks), MOST_NAMES)}.",
             f"The study requires {required} invocations of each point in {policy.order} order, each in its own "
             f"process{resident} with a timeout of at most {_timeouts(data)}; warm-ups do not count. "
             "A value is the median; its interval contains the median of the samples' distribution "
@@ -137,12 +137,6 @@ def _measured(data: ReportData) -> Section:
 
 MOST_NAMES = 8
 """Number of benchmarks that a paragraph names; further ones are counted."""
-
-
-def _benchmark_names(study: Study) -> str:
-    names = list(study.benchmarks)
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _imported(data: ReportData) -> Section:
