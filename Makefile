@@ -64,10 +64,10 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 	wait $$types; types=$$?; cat .venv/types; exit $$(( $$tests || $$types ))
 
 test: setup ## every test but the long ones: real builds, real kills, a browser
-	$(BIN)/pytest -n 4 --dist worksteal --durations 20 -m 'not long' $(TESTS)
+	$(BIN)/pytest --workers 4 --durations 20 -m 'not long' $(TESTS)
 
 test-long: setup .build/site/ready ## the long tests: simulations, programs of benchmarks, campaigns and studies
-	$(BIN)/pytest -n 4 --dist worksteal --durations 10 -m long $(or $(TESTS),tests)
+	$(BIN)/pytest --workers 4 --durations 10 -m long $(or $(TESTS),tests)
 
 campaign: setup ## many trials that try to break what perftrail promises; at most half an hour
 	$(BIN)/python -m campaign --seconds 180

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from tests.needs import skip_for
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,7 +27,7 @@ BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := 
 def chromium() -> Iterator[Browser]:
     """The system's Chromium; skips where there is none."""
     if BROWSER is None:
-        pytest.skip("no Chromium on this machine")
+        skip_for("chromium")
     api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     with api.sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])

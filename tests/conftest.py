@@ -17,7 +17,10 @@ from hypothesis import HealthCheck, settings
 
 from perftrail import file_tree
 from perftrail.cli.main import keep_to_one_thread
+from tests import needs
+from tests.durations import RESOURCES
 from tests.json_checked import check_printed_json
+from tests.needs import skip_for
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -86,11 +89,23 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the long tests, and start simulations first: they take longest, and should not keep one worker alone."""
+    """Mark the long tests, and check the marks of slow ones."""
     for item in items:
         if item.nodeid.startswith(LONG):
             item.add_marker(pytest.mark.long)
-    items.sort(key=lambda item: "tests/simulation/" not in item.nodeid)
+        for mark in item.iter_markers("slow"):
+            if len(mark.args) != 1 or mark.args[0] not in RESOURCES:
+                raise pytest.UsageError(
+                    f"{item.nodeid}: its mark slow must name what the test needs: {', '.join(RESOURCES)}"
+                )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print why tests were skipped: a line for each missing program."""
+    if lines := needs.summary(terminalreporter.stats.get("skipped", [])):
+        terminalreporter.section("skipped tests")
+    for line in lines:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -114,7 +129,7 @@ def postgresql_server() -> Iterator[Server]:
 
     with running() as server:
         if server is None:
-            pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+            skip_for("postgres")
         yield server
 
 

@@ -89,15 +89,16 @@ def main() -> None:
 
 
 class _Started(NamedTuple):
-    """A command that runs, and where its exit code is reported."""
+    """A command that runs, and where its exit code and CPU time are reported."""
 
     pid: int
     report: int
 
 
 def _report_end(selector: selectors.BaseSelector, ended: selectors.SelectorKey) -> None:
-    _, status = os.waitpid(ended.data.pid, 0)
-    os.write(ended.data.report, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    _, status, used = os.wait4(ended.data.pid, 0)
+    seconds = used.ru_utime + used.ru_stime
+    os.write(ended.data.report, f"{os.waitstatus_to_exitcode(status)} {seconds}\n".encode())
     os.close(ended.data.report)
     selector.unregister(ended.fileobj)
     os.close(ended.fd)

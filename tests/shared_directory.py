@@ -10,13 +10,14 @@ import pytest
 
 from perftrail.file_tree import exclusive_lock
 
+WORKER = "worker"
+"""How the directory of each process of a test run begins, below that of the run."""
 
-def shared_directory(
-    factory: pytest.TempPathFactory, worker_id: str, name: str, *, fill: Callable[[Path], object]
-) -> Path:
+
+def shared_directory(factory: pytest.TempPathFactory, name: str, *, fill: Callable[[Path], object]) -> Path:
     """Return a directory of the test run; the first process that needs it fills it, and tests only read it."""
     base = factory.getbasetemp()
-    shared = (base if worker_id == "master" else base.parent) / name
+    shared = (base.parent if base.name.startswith(WORKER) else base) / name
     shared.mkdir(exist_ok=True)
     directory = shared / "directory"
     with exclusive_lock(shared / "lock"):

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -45,6 +46,23 @@ class _Server:
 
 
 _servers: list[_Server] = []
+
+
+@dataclass
+class _Spent:
+    """What the started command lines cost so far."""
+
+    starts: int = 0
+    cpu_seconds: float = 0.0
+
+
+spent = _Spent()
+
+
+def serve_forks() -> None:
+    """Start the process that forks command lines, so that processes forked from this one share it."""
+    if not _servers:
+        _servers.append(_Server())
 
 
 def start(
@@ -89,8 +107,7 @@ class Started:
         env: Mapping[str, str] | None = None,
         session: bool = False,
     ) -> None:
-        if not _servers:
-            _servers.append(_Server())
+        serve_forks()
         environment = dict(os.environ if env is None else env)
         request = {
             "arguments": words,
@@ -98,6 +115,7 @@ class Started:
             "environment": environment,
             "session": session,
         }
+        spent.starts += 1
         self.returncode: int | None = None
         self._words = words
         self._report = _Pipe()
@@ -124,7 +142,9 @@ class Started:
         if self.returncode is None:
             if not select.select([self._report.file], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self._words, timeout or 0.0)
-            self.returncode = int(self._report.file.readline())
+            code, seconds = self._report.file.readline().split()
+            self.returncode = int(code)
+            spent.cpu_seconds += float(seconds)
             self._report.file.close()
         return self.returncode
 

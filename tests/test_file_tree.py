@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ import pytest
 
 from perftrail import file_tree
 from perftrail.file_tree import MOST_DEPTH, NewTree, TreeTooDeep, empty_directory, entries_below, remove_tree
+from tests.needs import needs
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ publish(*map(Path, sys.argv[1:]))
 """
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@needs("strace")
 def test_content_is_on_the_disk_before_it_has_its_name_and_the_name_before_the_end(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "file").write_text("content")

@@ -24,7 +24,7 @@ def test_a_range_with_the_culprit_is_neither_right_nor_wrong(tmp_path: Path) -> 
     assert not answer.names_only_others(history)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_both_searches_answer(tmp_path: Path) -> None:
     history = create_history(tmp_path / "repository", commits=20, culprit=7)
     answer = bisect(history, 1)

@@ -49,7 +49,7 @@ def test_programs_are_chosen_by_name_or_by_whether_anything_limits_them() -> Non
         programs_named(["mutexes"])
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_a_run_is_stored_with_its_description(tmp_path: Path) -> None:
     series = Series(into=tmp_path, invocations=5, counted=True)
     assert [*series.reports()] == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_both_branches_are_judged_by_the_command_and_a_campaign_resumes(tmp_path: Path) -> None:
     words = ("--milliseconds", "20", "--effect", "2.0", "--most", "20", "--quiet", "--into", str(tmp_path))
     for runs in (1, 2):

@@ -282,7 +282,7 @@ def forked(arguments: Sequence[str]) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_a_campaign_runs_every_method_and_resumes(
     tmp_path: Path, clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

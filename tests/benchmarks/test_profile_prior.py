@@ -12,7 +12,7 @@ import pytest
 from benchmarks.profile_prior.simulation import ProfiledHistory, drawn_history, run_trial
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 @pytest.mark.long
 def test_each_history_is_searched_with_a_profile_and_without() -> None:
     words = ("--trials", "1", "--kind", "own", "--revisions", "8", "--build-seconds", "4", "--markdown")

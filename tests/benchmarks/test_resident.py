@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_both_ways_to_start_a_suite_are_compared() -> None:
     words = ["--benchmarks", "1", "--import-seconds", "0.02", "--effect", "7", "--steps", "20000", "--json"]
     words += ["--head", "planted", "--quiet-threshold", "100", "--threshold", "30%", "--seconds", "0.01"]

@@ -29,7 +29,7 @@ def printed(into: Path, benchmark: str, *words: str, codes: tuple[int, ...] = (0
     return str(file)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_both_databases_are_filled_served_reported_and_compared(tmp_path: Path, postgresql: str) -> None:
     into, study = tmp_path / "printed", tmp_path / "study"
     into.mkdir()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_uncommitted_changes_are_judged_by_the_command(tmp_path: Path) -> None:
     words = ("--milliseconds", "20", "--effect", "0.5", "--language", "C", "--into", str(tmp_path))
     for trials in (1, 2):

@@ -19,6 +19,7 @@ from perftrail.model.subject import Revision, Subject
 from perftrail.process.launcher import Launcher, launcher_path
 from tests.builds.subject_builder import MAKEFILE, PROGRAM, PROJECT, Project, recipe
 from tests.fakes.source import InMemorySource
+from tests.needs import needs
 
 MAKE = recipe("make", outputs=("program",))
 
@@ -278,7 +279,7 @@ def test_two_builders_at_once_build_a_subject_once(project: Project) -> None:
     assert sorted(outcome.reused for outcome in outcomes if isinstance(outcome, Built)) == [False, True, True]
 
 
-@pytest.mark.skipif(not Path("/usr/lib/ccache/cc").exists(), reason="ccache is not installed")
+@needs("/usr/lib/ccache/cc")
 def test_ccache_is_used_and_reported_and_changes_nothing(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

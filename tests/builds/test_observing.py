@@ -9,10 +9,11 @@ import pytest
 
 from perftrail.builds.observing import observer, observing_words, read_trace
 from perftrail.model.reads import BuildReads
+from tests.needs import needs
 
 STRACE = observer()
 
-pytestmark = pytest.mark.skipif(STRACE is None, reason="strace is not installed")
+pytestmark = needs("strace")
 
 
 def observe(tree: Path, script: str) -> BuildReads:

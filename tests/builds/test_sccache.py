@@ -15,6 +15,7 @@ import pytest
 from perftrail.builds.compiler_caches import Caches, is_usable_sccache
 from perftrail.model.build import Built
 from tests.builds.subject_builder import Project, recipe
+from tests.needs import reason
 
 PYTHON_DIRECTORY = str(Path(sys.executable).parent)
 MISSING = [
@@ -56,8 +57,8 @@ def hits(built: Built) -> int:
     return int(found[1])
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@pytest.mark.slow("builds")
+@pytest.mark.skipif(bool(MISSING), reason=reason(MISSING))
 def test_a_dependency_that_one_build_compiled_is_reused_by_another(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -14,10 +13,11 @@ from campaign import command_line, faults, interruptions, kills
 from campaign.command_line import Call
 from campaign.scenarios import SCENARIOS
 from perftrail.cli import main
+from tests.needs import needs
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed"),
+    pytest.mark.slow("processor"),
+    needs("strace"),
 ]
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from campaign import fuzz_launcher, static_analysis
+from tests.needs import needs
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("processor")
 
 
 def test_a_short_fuzzing_run_finds_no_crash() -> None:
@@ -17,7 +16,7 @@ def test_a_short_fuzzing_run_finds_no_crash() -> None:
     assert found.trials > 1000
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed")
+@needs("gcc")
 def test_static_analysis_finds_nothing() -> None:
     found = static_analysis.run(60, seed=1)
     assert found.losses == ()

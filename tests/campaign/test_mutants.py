@@ -38,7 +38,7 @@ def write_by_path(tree: NewTree, parts: Sequence[str], *, program: bool) -> Iter
         yield file
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_files_of_an_archive_that_are_written_through_links_are_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -50,7 +50,7 @@ def test_files_of_an_archive_that_are_written_through_links_are_found(
     assert any(CHANGED in loss for loss in losses_of("tar", monkeypatch))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_an_overlay_that_follows_a_link_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def copy_naively(file: Path, tree: Path, path: str) -> str:
         try:
@@ -63,7 +63,7 @@ def test_an_overlay_that_follows_a_link_is_found(monkeypatch: pytest.MonkeyPatch
     assert any(CHANGED in loss for loss in losses_of("repairs", monkeypatch))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_an_archive_that_is_read_without_a_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def copy_all(entry: unpacking._Entry, tree: NewTree, *, limit_bytes: int) -> int:
         with entry.open() as content, tree.file(entry.parts, program=entry.program) as file:
@@ -76,7 +76,7 @@ def test_an_archive_that_is_read_without_a_limit_is_found(monkeypatch: pytest.Mo
 
 
 @needs_sandbox
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_a_sandbox_that_shows_the_home_directory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view, "_own_homes", lambda: ())
     monkeypatch.setattr(view, "_TEMPORARY", ())

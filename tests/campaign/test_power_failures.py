@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from campaign import power_failures
+from tests.needs import needs
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed"),
+    pytest.mark.slow("processor"),
+    needs("strace"),
 ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from campaign.__main__ import PROMISES
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 @pytest.mark.parametrize("name", ["outside_root", "sandbox_escapes"])
 def test_a_short_run_has_no_losses(name: str) -> None:
     assert name in PROMISES

@@ -6,7 +6,7 @@ import pytest
 
 from campaign import soak, web
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("processor")
 
 SECONDS = 5.0
 

@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.cli.test_commands import perftrail
 from tests.e2e.terminal import Terminal
+from tests.needs import skip_for
 from tests.starting import start
 
 BIN = Path(sys.executable).parent
@@ -39,7 +38,7 @@ def installed(shell: str, home: Path) -> Path:
 
 def needs(shell: str) -> None:
     if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+        skip_for(shell)
 
 
 def test_bash_completes_commands_options_and_benchmarks(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_commands import perftrail
+from tests.needs import skip_for
 from tests.sources.repositories import Repository
 from tests.verbs.init.projects import PROJECTS, Project
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.system)
 def test_the_study_of_init_can_be_checked_built_and_run(project: Project, tmp_path: Path) -> None:
     lacking = [tool for tool in project.tools if shutil.which(tool) is None]
@@ -27,7 +28,7 @@ def test_the_study_of_init_can_be_checked_built_and_run(project: Project, tmp_pa
     assert json.loads(checked.stdout)["revisions"] == 2
     if lacking:
         assert set(found["build"]["lacking"]) == set(lacking) - {"cc"}
-        pytest.skip(f"not installed here, so not built: {', '.join(lacking)}")
+        skip_for(*lacking)
     tried = perftrail("check", "--try", "1", "--json", cwd=repository.path)
     assert tried.returncode == 0, tried.stdout + tried.stderr
     report = json.loads(tried.stdout)

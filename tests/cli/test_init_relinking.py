@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.test_commands import perftrail
+from tests.needs import skip_for
 from tests.sources.repositories import Repository
 
 if TYPE_CHECKING:
@@ -123,12 +124,12 @@ def uncommented(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
 def test_the_relink_lines_of_init_make_different_programs_that_run(project: Project, tmp_path: Path) -> None:
     lacking = [tool for tool in project.tools if shutil.which(tool) is None]
     if lacking:
-        pytest.skip(f"not installed here: {', '.join(lacking)}")
+        skip_for(*lacking)
     repository = Repository(tmp_path / "tiny")
     repository.commit(project.files)
     assert perftrail("init", cwd=repository.path).returncode == 0

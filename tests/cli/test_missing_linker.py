@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_init_relinking import OBJECTS, C, uncommented
+from tests.needs import needs
 from tests.sources.repositories import Repository
 from tests.starting import start
 
@@ -55,7 +55,7 @@ def test_init_check_and_a_failed_relink_name_the_package_of_a_missing_lld(
     assert (failure["stage"], failure["line"]) == ("relink", INSTALL)
 
 
-@pytest.mark.skipif(shutil.which("ld.lld") is None, reason="needs lld")
+@needs("ld.lld")
 def test_nothing_is_printed_with_an_installed_lld(repository: Repository) -> None:
     assert "lld is not installed" not in start("init", cwd=repository.path).stdout
     file = repository.path / "perftrail.toml"

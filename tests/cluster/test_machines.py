@@ -31,7 +31,7 @@ from tests.e2e.printing import program, write_study
 from tests.measure.fake_session import drain
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("cluster")
 
 NAMES = ("one", "two", "three", "four")
 CULPRIT = 4

@@ -15,7 +15,7 @@ from tests.cluster.test_machines import kept, run
 from tests.e2e.printing import program
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("cluster")
 
 CERTIFICATE = {
     "tls_ca_file": "ca-file",

@@ -18,7 +18,7 @@ from tests.sources.repositories import Repository
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("cluster")
 
 STUDY = """\
 [source]

@@ -15,7 +15,7 @@ from tests.e2e.printing import program, write_study
 from tests.sources.repositories import Repository
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow("cluster"),
     pytest.mark.skipif(not slurm.can_be_had(), reason="Slurm is not installed, or we may not start it"),
 ]
 

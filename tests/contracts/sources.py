@@ -130,9 +130,9 @@ KINDS: Mapping[str, tuple[Plant, *tuple[pytest.MarkDecorator, ...]]] = {
     "git-remote": (in_remote_git,),
     "fossil": (in_fossil, needs_fossil),
     "archives": (in_archives,),
-    "pypi": (in_an_index, pytest.mark.slow),  # pip takes a second to start
+    "pypi": (in_an_index, pytest.mark.slow("processor")),  # pip takes a second to start
     "crates": (in_crates, needs_cargo),
-    "npm": (in_npm, needs_npm, pytest.mark.slow),
+    "npm": (in_npm, needs_npm, pytest.mark.slow("processor")),
     "debian": (in_debian, needs_apt),
     "directory": (in_a_directory,),
     "snapshots": (in_snapshots,),

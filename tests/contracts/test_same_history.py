@@ -31,7 +31,7 @@ from tests.sources.packages import PackageIndex, serving
 from tests.sources.repositories import Repository
 from tests.starting import start
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("processor")
 
 REVISIONS = 20
 UNBUILDABLE = (7, 8)

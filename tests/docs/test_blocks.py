@@ -180,7 +180,7 @@ def running(page: Path) -> list[Block]:
     return [block for block in blocks(page) if block.comment == "run"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 @pytest.mark.parametrize("page", [page for page in RUN if running(page)], ids=names)
 def test_the_commands_of_a_page_run_in_their_order(page: Path, history: Path, tmp_path: Path) -> None:
     directory = tmp_path / "clone"

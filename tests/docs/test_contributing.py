@@ -92,7 +92,7 @@ def test_the_names_in_a_page_are_in_the_files_that_it_names(page: str) -> None:
         assert name in (PAGES / file).read_text("utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_a_history_of_the_new_kind_is_measured_by_the_new_engine(
     extended: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
@@ -107,7 +107,7 @@ def test_a_history_of_the_new_kind_is_measured_by_the_new_engine(
     assert extended("run", ".", "--engine", "pool:0").returncode == 2
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_the_new_reader_imports_what_the_new_exporter_writes_for_another_tool(
     extended: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

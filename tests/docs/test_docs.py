@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 
 from perftrail.cli.main import COMMANDS
+from tests.needs import needs, skip_for
 
 ROOT = Path(__file__).parents[2]
 MAN = ROOT / "man" / "man1"
@@ -64,7 +65,7 @@ def test_a_manual_page_is_valid(page: Path) -> None:
     lines = page.read_text(encoding="utf-8").splitlines()
     assert {line.split()[0] for line in lines if line.startswith((".", "'"))} <= MACROS
     if shutil.which("man") is None:
-        pytest.skip("man is not installed")
+        skip_for("man")
     words = ["man", "--warnings=all", "-E", "UTF-8", "-l", "-Tutf8", "-Z", str(page)]
     done = subprocess.run(
         words, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C.UTF-8"}
@@ -72,7 +73,7 @@ def test_a_manual_page_is_valid(page: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.skipif(shutil.which("man") is None, reason="man is not installed")
+@needs("man")
 def test_git_help_shows_the_manual_page() -> None:
     path = (
         f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # git shows the pages of commands that it finds

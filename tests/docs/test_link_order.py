@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import skip_for
+
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "layout-noise.md"
 NAMES = ("one", "two", "three")
 FILES = {
@@ -46,7 +48,7 @@ def linked(objects: Path, seed: int, *flags: str) -> Path:
 @pytest.mark.parametrize("linker", ["bfd", "gold"])
 def test_objects_are_linked_in_an_order_that_the_seed_decides(objects: Path, linker: str) -> None:
     if shutil.which(f"ld.{linker}") is None:
-        pytest.skip(f"no ld.{linker} here")
+        skip_for(f"ld.{linker}")
     flag = f"-fuse-ld={linker}"
     orders = {seed: order(linked(objects, seed, flag)) for seed in range(1, 9)}
     assert len(set(orders.values())) >= 4

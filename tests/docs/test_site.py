@@ -50,11 +50,11 @@ def make_site(root: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of all tracked files in which the site was built, once for all processes of a test run."""
     if not (SPHINX / "ready").exists():
         pytest.skip("Sphinx is not installed here: make site installs it")
-    return shared_directory(tmp_path_factory, worker_id, "site", fill=_build) / "perftrail"
+    return shared_directory(tmp_path_factory, "site", fill=_build) / "perftrail"
 
 
 def _build(directory: Path) -> None:
@@ -90,7 +90,7 @@ def browser() -> Iterator[Browser]:
         yield opened
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 @pytest.mark.long
 def test_every_how_to_is_in_the_navigation(copy: Path) -> None:
     home = (copy / ".build/site/html/index.html").read_text("utf-8")
@@ -98,7 +98,7 @@ def test_every_how_to_is_in_the_navigation(copy: Path) -> None:
     assert [page for page in HOW_TO if f'href="how-to/{Path(page).stem}.html"' not in home] == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 @pytest.mark.long
 @pytest.mark.parametrize("link", ["how-to/no-such-page.md", "how-to/find.md#no-such-heading"])
 def test_a_dead_link_fails_the_build(copy: Path, link: str) -> None:
@@ -128,7 +128,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
         """Print nothing."""
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 @pytest.mark.long
 @pytest.mark.parametrize("width", [390, 1280])
 def test_pages_fit_the_screen_and_the_search_needs_no_other_server(

@@ -69,7 +69,7 @@ def test_a_shown_output_matches_the_same_output_with_other_numbers_only() -> Non
     assert not shown.fullmatch(shape(again.replace("end", "other")))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 @pytest.mark.long
 def test_every_command_of_the_tutorial_works_and_prints_what_the_page_shows(tmp_path: Path) -> None:
     told = commands(TUTORIAL.read_text("utf-8"))

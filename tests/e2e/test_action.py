@@ -25,7 +25,7 @@ from tests.docs.pages import DOCS, blocks
 from tests.sources.repositories import Repository
 from tests.starting import REPOSITORY
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 ACTION = REPOSITORY / "action.yml"
 TEMPLATE = REPOSITORY / "ci" / "perftrail.gitlab-ci.yml"

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.printing import perftrail, program, write_study
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 BOTH = "metrics = { cost = { pattern = 'cost ([-0-9.]+)' }, size = { pattern = 'size ([0-9.]+)' } }"
 FEWER = "metrics = { cost = { pattern = 'cost ([-0-9.]+)' } }"

@@ -12,7 +12,7 @@ from perftrail import studyfile
 from perftrail.errors import StudyError
 from tests.e2e.printing import perftrail
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 PTHREADS = """\
 #include <pthread.h>

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.releases import STUDY, Releases, make_releases, write_study
 from tests.starting import start
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 
 def perftrail(*arguments: str, expect: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

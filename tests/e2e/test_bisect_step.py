@@ -12,7 +12,7 @@ from perftrail.cli.commands.bisect_step import BAD, GOOD, SKIP, STOP
 from tests.sources.repositories import Repository
 from tests.starting import start
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 STUDY = """\
 [source]

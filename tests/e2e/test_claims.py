@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.printing import perftrail
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 COST = """\
 test "$2" -le "$3" || exit 1

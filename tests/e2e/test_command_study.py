@@ -12,7 +12,7 @@ import pytest
 from tests.sources.repositories import Repository
 from tests.starting import start
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 PROGRAM = """\
 /* revision {number} */

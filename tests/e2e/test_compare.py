@@ -15,7 +15,7 @@ import pytest
 from tests.sources.repositories import Repository
 from tests.starting import start
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 HOSTILE = "x\x1b[31m @all ::error::no <img src=x> `tick` | ##[add-mask]x #1 $(touch pwned) \u202e"
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.needs import needs
 from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.sources.repositories import Repository
 from tests.starting import start
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 STUDY = """\
 [source]
@@ -42,7 +42,7 @@ def program(steps: int) -> dict[str, str]:
 
 
 @needs_sandbox
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+@needs("valgrind")
 def test_the_function_of_a_slower_benchmark_is_named_in_every_format(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     repository.commit(program(1))

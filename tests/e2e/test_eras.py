@@ -15,7 +15,7 @@ from tests.e2e.printing import find_answer, perftrail, revisions
 from tests.e2e.terminal import build_shell, run_from_pipe
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 COMMITS = 15
 CULPRIT = 9

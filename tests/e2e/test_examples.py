@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_commands import perftrail
+from tests.needs import skip_for
 from tests.sources.repositories import Repository
 from tests.starting import REPOSITORY
 
@@ -141,13 +142,13 @@ PROJECTS = (
 """Projects like those of four examples."""
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts")
 @pytest.mark.long
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.example)
 def test_an_example_measures_a_project_like_the_one_that_it_names(project: Project, tmp_path: Path) -> None:
     lacking = [tool for tool in project.tools if shutil.which(tool) is None]
     if lacking:
-        pytest.skip(f"not installed here: {', '.join(lacking)}")
+        skip_for(*lacking)
     repository = Repository(tmp_path / "project")
     for tag, work in zip(
         ends(REPOSITORY / "examples" / project.example / "perftrail.toml"), ("8000", "100"), strict=True

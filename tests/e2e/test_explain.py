@@ -12,10 +12,11 @@ import pytest
 
 from tests.browsing import chromium, open_page
 from tests.e2e.releases import STUDY, Releases, files, table, write_study
+from tests.needs import needs
 from tests.sources.repositories import Repository
 from tests.starting import start
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 
 def perftrail(*arguments: str, expect: int = 0, path: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -80,7 +81,7 @@ def test_the_largest_difference_comes_first_and_an_equal_metric_does_not_differ(
     assert not metric(answer, "steps")["differs"]
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+@needs("valgrind")
 def test_instructions_of_the_locking_functions_are_reported(
     explained: tuple[Path, dict[str, Any]],
 ) -> None:
@@ -92,7 +93,7 @@ def test_instructions_of_the_locking_functions_are_reported(
     assert any("mutex_lock" in each["name"] and each["differs"] for each in point["metrics"])
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+@needs("valgrind")
 def test_the_report_links_the_flame_graph_of_the_difference(
     explained: tuple[Path, dict[str, Any]], locked: Releases, tmp_path: Path
 ) -> None:
@@ -110,7 +111,7 @@ def test_the_report_links_the_flame_graph_of_the_difference(
         assert int(opened.locator("#flame").get_attribute("data-frames") or 0) > 1
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+@needs("valgrind")
 def test_a_site_and_a_copy_of_the_store_have_the_flame_graph(
     explained: tuple[Path, dict[str, Any]], locked: Releases, tmp_path: Path
 ) -> None:
@@ -131,7 +132,7 @@ def test_a_site_and_a_copy_of_the_store_have_the_flame_graph(
     assert len(list((site / "reports").iterdir())) == 1
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@needs("strace")
 def test_system_calls_are_counted_by_name(explained: tuple[Path, dict[str, Any]]) -> None:
     _, answer = explained
     writes = metric(answer, "calls of write")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.needs import needs
 from tests.sources.repositories import Repository
 from tests.starting import start
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow("starts"), pytest.mark.long]
 
 PROGRAM = """\
 package words;
@@ -40,7 +40,7 @@ quiet_threshold = 100
 """
 
 
-@pytest.mark.skipif(shutil.which("javac") is None, reason="no Java development kit is installed")
+@needs("javac")
 def test_the_method_that_works_more_is_named(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     for turns in (400, 1600):

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.printing import perftrail, program, write_study
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 
 @pytest.fixture

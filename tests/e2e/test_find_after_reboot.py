@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.printing import find_answer, perftrail, program, revisions, write_study
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 OLDER_BOOT = {"boot": "an-older-boot", "kernel": "6.1", "since": "2020-01-01T00:00:00.000+00:00"}
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.needs import needs
 from tests.sources.repositories import Repository
 from tests.starting import start
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 CULPRIT = 4
 
@@ -105,7 +105,7 @@ def test_a_planted_change_of_3_percent_is_found_by_its_allocations(study: tuple[
     assert all(100 <= row["estimate"]["value"] <= 128 for row in rows if row["metric"] == "heap_peak")
 
 
-@pytest.mark.skipif(not shutil.which("addr2line"), reason="addr2line is not installed")
+@needs("addr2line")
 def test_explain_names_the_function_that_allocates_more(study: tuple[Path, list[str]]) -> None:
     file, commits = study
     done = start("explain", commits[CULPRIT], str(file), "--only", "variant=plain", "--json")

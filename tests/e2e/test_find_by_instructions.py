@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.histories import make_history, write_study
+from tests.needs import needs
 from tests.starting import start
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed"),
+    pytest.mark.slow("starts"),
+    needs("valgrind"),
 ]
 
 CULPRIT = 13

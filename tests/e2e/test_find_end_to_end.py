@@ -18,7 +18,7 @@ MANY_STEPS = 40_000_000
 
 UNBUILDABLE = range(30, 35)
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 
 def perftrail(*arguments: str, expect: int = 0) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.printing import find_answer, mean_ratio, perftrail, program, revisions, write_study
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.printing import BUILD, find_answer, perftrail, write_study
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 
 def test_each_block_is_measured_in_an_environment_of_another_size(

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.printing import perftrail, program, write_study
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 SUBJECT = b"\x1b[31m--force; $(touch hostile) `id` \xff \xe2\x80\xae # Perf-regression-in: 0"
 

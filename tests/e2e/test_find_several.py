@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.printing import find_answer, perftrail, program, write_study
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 BOTH_CHANGED = 13
 SIZE_CHANGED = 24

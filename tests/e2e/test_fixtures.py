@@ -18,7 +18,7 @@ from tests.e2e.serving import files, write_served_study
 from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 
 @pytest.fixture

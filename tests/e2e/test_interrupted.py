@@ -19,7 +19,7 @@ import pytest
 from tests.e2e.histories import STUDY, History, make_history, write_study
 from tests.starting import Started, start
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 KILLS = 10
 CULPRIT = 7

@@ -17,7 +17,7 @@ from tests.e2e.printing import find_answer, perftrail, revisions
 from tests.process.sandbox.test_limits import alive
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 STUDY = """\
 [source]

@@ -14,16 +14,17 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.printing import find_answer, revisions
+from tests.needs import reason
 from tests.sources.repositories import Repository
 from tests.store.server import NOBODY, programs
 
 PROGRAMS = programs()
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow("postgresql"),
     pytest.mark.skipif(
         PROGRAMS is None or not (PROGRAMS / "pgbench").exists(),
-        reason="PostgreSQL and pgbench are not installed",
+        reason=reason(["postgres", "pgbench"]),
     ),
 ]
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.printing import perftrail
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 WORK = """\
 #include <stdio.h>

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from tests.browsing import Scheme
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 METRICS = 44
 ITEMS = range(METRICS // 2)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.json_data import Json
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 STUDY = """\
 [source]

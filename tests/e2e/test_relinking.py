@@ -22,7 +22,7 @@ from tests.sources.repositories import Repository
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 STUDY = """\
 [source]

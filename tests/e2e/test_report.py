@@ -58,7 +58,7 @@ n=$(od -An -N1 -tu1 /dev/urandom)
 echo "real $((${FACTOR:-1} * 8 / $1)).$((n % 10))"
 """
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 
 @pytest.fixture(scope="module")

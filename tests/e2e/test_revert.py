@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from perftrail.builds.observing import observer
+from tests.needs import needs
 from tests.sources.repositories import Repository
 from tests.starting import start
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 STUDY = """\
 [study]
@@ -126,7 +126,7 @@ def test_a_revert_recovers_the_loss_though_the_change_log_conflicts(history: His
     assert history.repository.snapshot() == before
 
 
-@pytest.mark.skipif(observer() is None, reason="strace is not installed")
+@needs("strace")
 def test_a_conflict_in_a_file_that_the_observed_builds_do_not_read_does_not_count(
     history: History, tmp_path: Path
 ) -> None:

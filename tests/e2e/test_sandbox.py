@@ -15,7 +15,7 @@ from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.process.sandbox.test_limits import FORKS, alive
 from tests.sources.repositories import Repository
 
-pytestmark = [pytest.mark.slow, needs_sandbox]
+pytestmark = [pytest.mark.slow("starts"), needs_sandbox]
 
 STUDY = """\
 [source]

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.contention.programs import PROGRAMS, SOURCE
 from tests.e2e.printing import perftrail
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 STUDY = """\
 [source]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.needs import skip_for
 from tests.starting import start
 from tests.store.server import PASSWORD, running
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.store.server import Server
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("postgresql")
 
 STUDY = """\
 [study]
@@ -50,7 +51,7 @@ ORDINALS = "SELECT runnable_id, phase, array_agg(ordinal ORDER BY ordinal) FROM 
 def server() -> Iterator[Server]:
     with running(durable=True) as started:
         if started is None:
-            pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+            skip_for("postgres")
         yield started
 
 

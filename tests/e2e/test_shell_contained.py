@@ -18,7 +18,7 @@ from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.process.sandbox.test_limits import alive
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.printing import perftrail
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 STUDY = """\
 [source]

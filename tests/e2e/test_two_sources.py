@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.printing import find_answer, perftrail, revisions
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 LIBRARY_CULPRIT, APPLICATION_CULPRIT = 7, 4
 

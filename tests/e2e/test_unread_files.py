@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.builds.observing import observer
+from tests.needs import needs
 from tests.sources.repositories import Repository
 from tests.starting import start
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(observer() is None, reason="strace is not installed"),
+    pytest.mark.slow("starts"),
+    needs("strace"),
 ]
 
 STUDY = """\

@@ -20,7 +20,7 @@ from tests.fakes.receivers import Posted, free_port, mail_server, web_server
 from tests.sources.repositories import Repository
 from tests.starting import start
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 STUDY = """\
 [study]

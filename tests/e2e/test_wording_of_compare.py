@@ -18,7 +18,7 @@ from tests.e2e.printing import perftrail, program, write_study
 from tests.json_checked import validate
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 EFFECT = r"[+-][\d.]+ % \[[+-][\d.]+, [+-][\d.]+\]"
 

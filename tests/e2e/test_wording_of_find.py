@@ -15,7 +15,7 @@ from tests.e2e.printing import perftrail, program, write_study
 from tests.e2e.test_find_inside import commit_line, commit_merge
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("starts")
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from perftrail.model.target import resolve
 from perftrail.opening import open_session
 from perftrail.search import Budget
 from tests.measure.fake_session import drain
+from tests.needs import skip_for
 from tests.sources.repositories import Repository
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def find(directory: Path, metric: str) -> tuple[list[Event], FindAnswer]:
 @pytest.fixture
 def _counting_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("valgrind") is None:
-        pytest.skip("Valgrind is not installed")
+        skip_for("valgrind")
     monkeypatch.setattr(instruction_search, "SAVED_BUILDS", 1e6)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from perftrail.errors import FormatError
 from perftrail.formats.callgrind import CallgrindFile, read_callgrind, read_processes
 from perftrail.model.profile import Frames, Function, Profile
+from tests.needs import needs
 
 DOCUMENTED = """\
 # callgrind format
@@ -216,8 +216,8 @@ def annotated(file: Path, *, inclusive: bool) -> dict[str, float]:
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("callgrind_annotate") is None, reason="Valgrind is not installed")
+@pytest.mark.slow("processor")
+@needs("callgrind_annotate")
 @pytest.mark.parametrize(
     "options", [[], ["--dump-instr=yes"], ["--compress-strings=no", "--compress-pos=no"]]
 )

@@ -16,7 +16,7 @@ from perftrail.search import CannotRelink, Measure, Unusable
 from tests.measure.fake_session import drain
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("processor")
 
 STUDY = """\
 [source]

@@ -43,7 +43,7 @@ def test_counted_events_are_metrics_of_one_method() -> None:
     assert "branch_misses" not in methods
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_they_are_measured_with_time_and_a_machine_without_them_is_reported(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "work.sh").write_text("i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done\n")

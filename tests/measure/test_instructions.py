@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
@@ -15,13 +14,14 @@ from perftrail.measure.instructions import InstructionCounter
 from perftrail.model.process import Command
 from perftrail.process.launcher import Launcher
 from tests.fakes.subject_builder import RAN
+from tests.needs import needs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from perftrail.model.process import Ran
 
-needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+needs_valgrind = needs("valgrind")
 
 SOURCE = """
 #include <stdint.h>
@@ -116,7 +116,7 @@ def test_a_c_program_counts_the_same_three_times_and_more_work_is_more(tmp_path:
 
 
 @needs_valgrind
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_a_python_program_counts_the_same_three_times(tmp_path: Path) -> None:
     code = "import json, re; print(sorted({str(n) for n in range(2000)}), json.dumps({'a': [1]}))"
     with Launcher() as starter:

@@ -321,7 +321,7 @@ def test_two_builds_of_an_interpreted_program_differ_without_advice_to_relink(tm
     assert "[build] relink" not in FORMATS["github"](found)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_over_layouts_builds_of_equal_source_are_not_called_different(tmp_path: Path) -> None:
     """Forty pairs of builds, each a standard deviation of 1.5 % off: as linked, most of them are."""
     sure = 0
@@ -392,7 +392,7 @@ FITTED = FittedPatch(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_the_gain_of_a_back_port_is_over_layouts(tmp_path: Path) -> None:
     """A gain of 5 % with layouts that scatter by 1 %: as linked, it is off by a quarter of itself."""
     covered = {True: 0, False: 0}

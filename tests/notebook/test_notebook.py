@@ -14,7 +14,7 @@ from traitlets.config import Config
 from perftrail.notebook.opened import SVG, TEXT, VEGA_LITE
 from tests.notebook.example import blocks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("processor")
 
 
 @pytest.fixture(scope="module")

@@ -87,7 +87,7 @@ def saved(tmp_path: Path, tree: CallTree, kind: Kind, title: str = "difference")
     return file.as_uri()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("browser")
 @pytest.mark.parametrize("kind", ["svg", "html"])
 def test_frames_are_zoomed_and_searched_by_mouse(browser: Browser, tmp_path: Path, kind: Kind) -> None:
     url = saved(tmp_path, small_tree(), kind)
@@ -111,7 +111,7 @@ def test_frames_are_zoomed_and_searched_by_mouse(browser: Browser, tmp_path: Pat
         assert kind == "svg" or violations(page) == []  # axe-core cannot read an SVG document
 
 
-@pytest.mark.slow
+@pytest.mark.slow("browser")
 def test_frames_have_dark_colours(browser: Browser, tmp_path: Path) -> None:
     url = saved(tmp_path, small_tree(), "html")
     with open_page(browser, url, scheme="dark", offline=True) as page:
@@ -123,7 +123,7 @@ def test_frames_have_dark_colours(browser: Browser, tmp_path: Path) -> None:
         assert violations(page) == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow("browser")
 def test_frames_are_reached_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     url = saved(tmp_path, small_tree(), "svg")
     with open_page(browser, url, offline=True) as page:
@@ -140,7 +140,7 @@ def test_frames_are_reached_by_keyboard(browser: Browser, tmp_path: Path) -> Non
         assert page.locator("#found").inner_text() == ""
 
 
-@pytest.mark.slow
+@pytest.mark.slow("browser")
 def test_a_phone_shows_the_whole_width(browser: Browser, tmp_path: Path) -> None:
     url = saved(tmp_path, small_tree(), "html")
     with open_page(browser, url, width=390, offline=True) as page:
@@ -151,7 +151,7 @@ def test_a_phone_shows_the_whole_width(browser: Browser, tmp_path: Path) -> None
         assert focus(page) == "insert"
 
 
-@pytest.mark.slow
+@pytest.mark.slow("browser")
 def test_a_tree_of_100000_nodes_draws_few_frames(browser: Browser, tmp_path: Path) -> None:
     url = saved(tmp_path, random_tree(100_000), "svg")
     with open_page(browser, url, offline=True) as page:
@@ -164,7 +164,7 @@ def test_a_tree_of_100000_nodes_draws_few_frames(browser: Browser, tmp_path: Pat
         assert "frames" in page.locator("#found").inner_text()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("browser")
 def test_names_and_titles_cannot_add_scripts(browser: Browser, tmp_path: Path) -> None:
     hostile = Function("]]></script><script>alert(1)</script>", '"><img src=x onerror=alert(2)>', 1)
     tree = call_tree(profile(100.0, hostile), profile(900.0, hostile))
@@ -185,7 +185,7 @@ def test_the_drawing_without_scripts_is_valid_and_has_the_largest_frames() -> No
     assert {"all", "main", "old_hash", "new_hash<&>"} <= {each.partition(":")[0] for each in titles}
 
 
-@pytest.mark.slow
+@pytest.mark.slow("browser")
 def test_the_keyboard_scrolls_to_rows_below_the_window_and_a_reader_hears_the_frame(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -212,7 +212,7 @@ def test_the_keyboard_scrolls_to_rows_below_the_window_and_a_reader_hears_the_fr
         assert {"f110", "f120"} <= set(pointed(page))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("browser")
 def test_a_drawing_inside_another_page_replaces_only_itself(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     drawing = flame_graph(small_tree(), title="difference", kind="svg")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from perftrail.model.profile import Function
 from perftrail.process.launcher import Launcher
 from perftrail.process.object_code import ObjectCode, fingerprints, frames_of, read_functions
+from tests.needs import needs
 
 PROGRAM = """\
 #include <stdio.h>
@@ -24,7 +24,7 @@ __attribute__((noinline)) int third(int x) { switch (x) { case 1: return 5; case
 int main(int c, char **v) { return first(c) + (int)second(c) + third(c); }
 """
 
-pytestmark = pytest.mark.skipif(shutil.which("objdump") is None, reason="binutils are not installed")
+pytestmark = needs("objdump")
 
 
 def compiled(directory: Path, text: str, *options: str) -> str:

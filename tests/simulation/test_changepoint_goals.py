@@ -56,7 +56,7 @@ def test_a_level_history_hardly_ever_shows_a_point() -> None:
         assert sum(bool(points) for _, points in results) <= 2
 
 
-@pytest.mark.slow
+@pytest.mark.slow("simulation")
 def test_intervals_contain_the_truth_as_often_as_their_confidence() -> None:
     placed = sized = reported = 0
     for series, points in found(Settings(length=200, changes=1, threshold=0.08, apart=60), 83, 100):
@@ -71,14 +71,14 @@ def test_intervals_contain_the_truth_as_often_as_their_confidence() -> None:
     assert sized >= 0.9 * reported
 
 
-@pytest.mark.slow
+@pytest.mark.slow("simulation")
 def test_the_goals_are_reached_over_more_trials() -> None:
     assert total(found(Settings(length=1000, changes=4), 84, 30)).f1 >= 0.98
     assert total(found(Settings(length=10_000, changes=40), 85, 2)).f1 >= 0.98
     assert sum(bool(points) for _, points in found(Settings(length=1000, changes=0), 86, 100)) <= 2
 
 
-@pytest.mark.slow
+@pytest.mark.slow("simulation")
 @pytest.mark.parametrize(("length", "trials"), [(50, 100), (200, 60), (1000, 20)])
 def test_at_most_five_percent_of_series_with_correlated_noise_show_a_point(length: int, trials: int) -> None:
     for correlation in (0.0, 0.3, 0.5, 0.7):
@@ -86,7 +86,7 @@ def test_at_most_five_percent_of_series_with_correlated_noise_show_a_point(lengt
         assert sum(bool(points) for _, points in found(settings, 88, trials)) <= 0.05 * trials
 
 
-@pytest.mark.slow
+@pytest.mark.slow("simulation")
 def test_steps_in_correlated_noise_are_found_and_few_invented() -> None:
     for correlation, least in ((0.3, 0.95), (0.5, 0.9), (0.7, 0.75)):
         score = total(found(Settings(length=1000, changes=4, correlation=correlation), 89, 15))
@@ -94,14 +94,14 @@ def test_steps_in_correlated_noise_are_found_and_few_invented() -> None:
         assert score.f1 >= least
 
 
-@pytest.mark.slow
+@pytest.mark.slow("simulation")
 def test_short_bursts_that_return_are_seldom_alerts() -> None:
     results = found(Settings(length=1000, changes=0, bursts=3), 90, 30)
     assert sum(len(points) for _, points in results) >= 30, "they are points"
     assert sum(point.alert for _, points in results for point in points) <= 15
 
 
-@pytest.mark.slow
+@pytest.mark.slow("simulation")
 @pytest.mark.parametrize("changes", [0, 400])
 def test_a_hundred_thousand_revisions_take_seconds(changes: int) -> None:
     series = draw(Settings(length=100_000, changes=changes), np.random.default_rng(87))

@@ -7,7 +7,7 @@ import pytest
 from perftrail.stats.growth import Order, growth
 from tests.stats.test_growth import SIZES, TRUE, curve
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("simulation")
 
 SERIES = 100
 EXPONENTS = {Order.CONSTANT: 0.0, Order.LINEAR: 1.0, Order.QUADRATIC: 2.0, Order.CUBIC: 3.0}

@@ -99,14 +99,14 @@ def test_drift_costs_few_samples() -> None:
     assert of_ours(78, 18, drift=0.3).invocations <= 75
 
 
-@pytest.mark.slow
+@pytest.mark.slow("simulation")
 def test_a_small_step_has_no_wrong_culprit() -> None:
     perftrail = of_ours(75, 12, effect=0.05, threshold=0.025)
     assert perftrail.wrong <= 1 / 12
     assert perftrail.sure_held == 1, "what is claimed at the confidence asked for is right"
 
 
-@pytest.mark.slow
+@pytest.mark.slow("simulation")
 def test_a_hundred_thousand_revisions_are_searched() -> None:
     perftrail = of_ours(76, 8, revisions=100_000, effect=0.15)
     assert perftrail.correct >= 0.87

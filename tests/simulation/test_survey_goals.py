@@ -175,7 +175,7 @@ def test_ten_metrics_share_their_builds() -> None:
     assert search.builds <= 0.7 * sum(each.evidence.builds for each in separate)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("simulation")
 @pytest.mark.parametrize("count", [2, 3])
 def test_several_changes_are_found_over_more_trials(count: int) -> None:
     assert steps_found(86 + count, 3, count) >= 0.6

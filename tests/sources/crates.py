@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import pytest
-
+from tests.needs import needs
 from tests.sources.archives import serving as serving_files
 from tests.sources.archives import tar_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-needs_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
+needs_cargo = needs("cargo")
 
 _DATES = "2020-01-{:02}T00:00:00Z"
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pytest
-
+from tests.needs import needs
 from tests.sources.archives import tar_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_MISSING = [name for name in ("apt-get", "apt-cache", "dpkg-source") if shutil.which(name) is None]
-needs_apt = pytest.mark.skipif(bool(_MISSING), reason=f"not installed: {', '.join(_MISSING)}")
+needs_apt = needs("apt-get", "apt-cache", "dpkg-source")
 
 _ABOUT = """\
 Format: 3.0 (native)

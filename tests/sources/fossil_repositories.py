@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import socketserver
 import subprocess
 import tempfile
@@ -14,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+from tests.needs import needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-needs_fossil = pytest.mark.skipif(shutil.which("fossil") is None, reason="Fossil is not installed")
+needs_fossil = needs("fossil")
 
 PROGRAM = "program:"
 LINK = "link:"

@@ -5,20 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
+from tests.needs import needs
 from tests.sources.archives import serving as serving_files
 from tests.sources.archives import tar_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+needs_npm = needs("npm")
 
 
 @dataclass

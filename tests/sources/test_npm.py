@@ -15,7 +15,7 @@ from tests.sources.npm_packages import NpmRegistry, needs_npm, serving
 from tests.sources.releases import ids, open_releases
 
 # each start of npm takes half a second
-pytestmark = [needs_npm, pytest.mark.slow]
+pytestmark = [needs_npm, pytest.mark.slow("builds")]
 
 NAME = "@perftrail/planted"
 Open = Callable[..., ReleaseSource]

@@ -109,7 +109,7 @@ def test_within_takes_ends_that_were_never_released(opened: Open) -> None:
     assert source.within("..1.5") == {"1.0", "1.2"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_the_index_is_the_one_that_pips_settings_name(
     opened: Open, index: PackageIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -122,7 +122,7 @@ def test_the_index_is_the_one_that_pips_settings_name(
     assert ids(opened(index=None).history())[0] == "1.0"
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_an_unknown_package_and_an_unreachable_index_are_distinguished(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,7 +142,7 @@ def test_a_location_is_an_ecosystem_and_a_name(opened: Open, location: str) -> N
         opened(location=location)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_a_release_is_installed_alone_and_compiled(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,13 +158,13 @@ def test_a_release_is_installed_alone_and_compiled(
     assert "Successfully installed" in (tmp_path / "log").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_a_source_distribution_is_built(opened: Open, tmp_path: Path) -> None:
     opened().materialise(Revision(id="1.7"), str(tmp_path / "tree"), str(tmp_path / "log"))
     assert imported(tmp_path / "tree", f"import {NAME}; print({NAME}.V)") == "from source"
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_a_study_may_ask_for_source_distributions_or_for_wheels_alone(
     launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,7 +191,7 @@ def test_a_study_may_ask_for_source_distributions_or_for_wheels_alone(
     assert found["wheel"][2] != found["sdist"][2]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_a_build_that_fails_says_what_it_raised(opened: Open, tmp_path: Path) -> None:
     with pytest.raises(CheckoutFailed, match=r"planted==1\.8: RuntimeError: no compiler in sight"):
         opened().materialise(Revision(id="1.8"), str(tmp_path / "tree"), str(tmp_path / "log"))
@@ -199,7 +199,7 @@ def test_a_build_that_fails_says_what_it_raised(opened: Open, tmp_path: Path) ->
     assert "Traceback" in (tmp_path / "log").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_a_release_that_is_gone_says_so(opened: Open, tmp_path: Path) -> None:
     with pytest.raises(CheckoutFailed, match=r"No matching distribution found for perftrail-planted==1\.1"):
         opened().materialise(Revision(id="1.1"), str(tmp_path / "tree"), str(tmp_path / "log"))
@@ -212,7 +212,7 @@ def test_content_distinguishes_releases_and_their_dependencies(opened: Open) -> 
     assert len({plain.content(one), plain.content(other), needing.content(one)}) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_the_build_program_of_a_package_sees_no_secret_and_does_not_run_with_a_sandbox(
     launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

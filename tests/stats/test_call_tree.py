@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from perftrail.formats.pprof import write_pprof
 from perftrail.formats.speedscope import write_speedscope
 from perftrail.model.profile import Calls, Function, Profile
 from perftrail.stats.call_tree import CallTree, call_tree, layout_widths
+from tests.needs import needs
 from tests.stats.test_profile_comparison import GRAPHS, graph_profile
 
 A, B, C, D = (Function(name, f"{name}.c", 1) for name in "abcd")
@@ -92,8 +92,8 @@ def test_speedscope_has_a_profile_of_each_side() -> None:
     assert after == {("a", "d"): 4.0}
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+@pytest.mark.slow("simulation")
+@needs("go")
 @pytest.mark.long
 def test_pprof_reads_the_file(tmp_path: Path) -> None:
     tree = call_tree(

@@ -30,7 +30,7 @@ def median_of(draw: Callable[[random.Random], float]) -> float:
     return values[100_000]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("simulation")
 @pytest.mark.parametrize("count", [6, 7, 10, 25, 30])
 @pytest.mark.parametrize("draw", [gaussian, skewed_with_outliers])
 def test_the_interval_covers_the_median_in_about_95_of_100_samples(

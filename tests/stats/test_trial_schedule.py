@@ -220,7 +220,7 @@ def test_results_exist_before_the_first_run() -> None:
     assert found.contrasts == ()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("simulation")
 def test_equal_commands_are_rarely_called_different() -> None:
     """At most 1 in 100 trials of a program with itself may be wrong; 7 of 200 have the probability 0.004."""
     wrong = 0

@@ -47,7 +47,7 @@ def assert_sound(path: Path) -> None:
         assert database.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow("processor"))])
 def test_every_outcome_that_was_added_is_there_once_after_kills_at_random_instants(
     tmp_path: Path, kills: int
 ) -> None:
@@ -67,7 +67,7 @@ def test_every_outcome_that_was_added_is_there_once_after_kills_at_random_instan
     assert_sound(path)
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow("processor"))])
 def test_a_writer_killed_while_it_makes_the_store_leaves_one_that_works(tmp_path: Path, kills: int) -> None:
     rng = random.Random(21)
     for number in range(kills):

@@ -135,7 +135,7 @@ def test_two_transactions_in_a_deadlock_both_end(postgresql: str) -> None:
         assert written(store, MACHINE) == list(ordinals)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_eight_processes_at_once_lose_nothing(postgresql: str) -> None:
     command = [sys.executable, "-m", "benchmarks.store", "writers", "--samples", "16000", "--json"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

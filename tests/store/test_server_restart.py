@@ -14,6 +14,7 @@ from perftrail.errors import StoreError, StoreLocked, StoreUnreachable
 from perftrail.model.store_records import RegressionNote
 from perftrail.store import ServerBack, ServerUnreachable, open_shared, open_store
 from perftrail.store.backup import backup, restore
+from tests.needs import skip_for
 from tests.store.breakable_connection import proxy_to
 from tests.store.examples import BUILD, LISTING, MACHINE, RUNNABLE, acquaint, key, measurement
 from tests.store.server import running
@@ -44,7 +45,7 @@ def server() -> Iterator[Server]:
     """A server for this module that keeps committed data through a crash."""
     with running(durable=True) as started:
         if started is None:
-            pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+            skip_for("postgres")
         yield started
 
 

@@ -17,14 +17,14 @@ STUDIES = Path(__file__).parents[2] / "studies"
 
 
 @pytest.fixture(scope="session")
-def allocators(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+def allocators(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study of Tcl's allocators with the old one alone, compiled with -O0 and run once with up to eight threads.
 
     It is read only: all processes of a test run share it.
     """
     if not Path("/usr/include/zlib.h").is_file():
         pytest.skip("zlib1g-dev is not installed")
-    return shared_directory(tmp_path_factory, worker_id, "tcl", fill=_run) / "study"
+    return shared_directory(tmp_path_factory, "tcl", fill=_run) / "study"
 
 
 def _run(directory: Path) -> None:

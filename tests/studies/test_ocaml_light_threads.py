@@ -13,7 +13,7 @@ import pytest
 from perftrail import studyfile
 from tests.e2e.printing import perftrail
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("builds")
 
 STUDY = Path(__file__).parents[2] / "studies" / "ocaml-light-threads"
 HERE = ("tramp", "promise", "callcc", "sys")

@@ -52,7 +52,7 @@ def test_three_files_ask_one_question() -> None:
 
 
 @needs_fossil
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_both_repositories_have_the_same_trees_and_parents(small: Path, tmp_path: Path) -> None:
     repository = small / "history" / "numtext.git"
     stream = output("fossil", "export", "--git", small / "history" / "numtext.fossil", home=tmp_path)
@@ -73,7 +73,7 @@ def test_both_repositories_have_the_same_trees_and_parents(small: Path, tmp_path
 
 
 @needs_fossil
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_the_merge_and_the_check_in_inside_it_are_found_in_both(small: Path, tmp_path: Path) -> None:
     """By the length of the texts, which changed in the same merge and does not depend on the machine's load."""
     answers = []
@@ -105,7 +105,7 @@ def subject(small: Path, name: str, id_: str) -> str:
 
 
 @needs_fossil
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_every_thread_sees_what_was_written_and_none_waits(small: Path, tmp_path: Path) -> None:
     only = ["--only", "benchmark=sees", "--only", "readers=4"]
     ran = perftrail("run", small / "backport.toml", "--json", "--store", tmp_path, *only)
@@ -120,7 +120,7 @@ def test_every_thread_sees_what_was_written_and_none_waits(small: Path, tmp_path
 
 
 @needs_fossil
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 @pytest.mark.parametrize(
     ("right", "wrong", "variant"),
     [("+static _Atomic ", "+static ", "backported-sanitized"), ("+    epoch++;", "+    ;", "backported")],

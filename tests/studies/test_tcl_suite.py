@@ -94,7 +94,7 @@ def run(shell: Path, tree: Path, *words: str | Path) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_every_answer_is_right_and_what_is_printed_is_what_tclbench_prints(shell: Path, tree: Path) -> None:
     done = run(shell, tree, "-iterations", "1", *FILES)
     assert done.returncode == 0, done.stderr
@@ -104,7 +104,7 @@ def test_every_answer_is_right_and_what_is_printed_is_what_tclbench_prints(shell
     assert all(each.values[0] > 0.0 for each in series)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -125,7 +125,7 @@ def test_nothing_is_timed_that_did_not_do_its_work(
     assert "VERSIONS" not in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_files_of_tclbench_itself_go(shell: Path, tree: Path, tmp_path: Path) -> None:
     """These also use shortened options in any order, code 666 for tests that cannot be measured, and output files."""
     (tmp_path / "own.bench").write_text(
@@ -142,7 +142,7 @@ def test_files_of_tclbench_itself_go(shell: Path, tree: Path, tmp_path: Path) ->
     assert created.benchmark == 'FILE, "made"'
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_the_study_runs_and_compares_one_version_with_the_other(tree: Path, tmp_path: Path) -> None:
     """One built Tcl replaces both versions, reduced to the files that a benchmark needs."""
     study, created = tmp_path / "study", tmp_path / "tcl"

@@ -33,7 +33,7 @@ def test_what_is_preloaded_goes_with_the_same_builds() -> None:
         assert ("LD_PRELOAD" in variant.run.env) == (name != built)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_the_old_allocator_takes_its_lock_for_each_object_and_finds_it_held_with_eight_threads(
     allocators: Path,
 ) -> None:
@@ -45,7 +45,7 @@ def test_the_old_allocator_takes_its_lock_for_each_object_and_finds_it_held_with
     assert found["contended_locks", 8] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_the_driver_fails_where_a_run_did_not_do_its_work(allocators: Path, tmp_path: Path) -> None:
     [driver] = (allocators / ".perftrail" / "builds").glob("*/bench/*/driver")
     (tmp_path / "wrong.tcl").write_text("clock clicks")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from perftrail.model.benchmark import Point
 from perftrail.model.placeholders import fill
 from perftrail.model.suite import Suite, SuiteItem
 from perftrail.suites import go
+from tests.needs import needs
 
 SUITE = Suite(kind="go", program=("perftrail-bench/**/*.test",), seconds=0.1)
 
@@ -73,8 +73,8 @@ def test_hostile_names_stay_one_word() -> None:
     assert words == "^BenchmarkX$/^\\$\\(touch\\ pwned\\);'\\{build\\}$\n"
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
-@pytest.mark.slow
+@needs("go")
+@pytest.mark.slow("builds")
 def test_a_real_module_is_listed_and_each_benchmark_runs_alone(tmp_path: Path) -> None:
     (tmp_path / "go.mod").write_text("module example.invalid/x\n\ngo 1.20\n")
     (tmp_path / "deep").mkdir()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from perftrail.errors import FormatError
 from perftrail.model.placeholders import fill
 from perftrail.model.suite import Suite, SuiteItem
 from perftrail.suites import google_benchmark, unlisted
+from tests.needs import needs
 
 SUITE = Suite(kind="google-benchmark", program=("bin/*",), seconds=0.1)
 
@@ -98,11 +98,8 @@ BENCHMARK_MAIN();
 """
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(
-    shutil.which("g++") is None or not Path("/usr/include/benchmark/benchmark.h").exists(),
-    reason="Google Benchmark is not installed",
-)
+@pytest.mark.slow("builds")
+@needs("g++", "/usr/include/benchmark/benchmark.h")
 def test_a_real_program_is_listed_and_each_benchmark_runs_alone(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "a.cc").write_text(PROGRAM)

@@ -115,7 +115,7 @@ def test_a_launcher_is_started_for_its_version() -> None:
     assert not starts(Path("/bin/true"), VERSION)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_the_first_use_of_an_installed_perftrail_counts_with_each_preloaded_object(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -128,7 +128,7 @@ ZIG = REPOSITORY / ".build/release/bin/python"
 
 
 @pytest.mark.long
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 @pytest.mark.skipif(not ZIG.exists(), reason="Zig is not installed (make release)")
 def test_objects_that_zig_builds_count_in_a_program_of_this_machine(tmp_path: Path) -> None:
     """The objects are linked for an old glibc with another compiler: they must work with the programs here."""

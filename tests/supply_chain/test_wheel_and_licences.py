@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_two_builds_in_different_directories_have_equal_bytes() -> None:
     assert supply_chain.equal_wheels()[:2] == (1, [])
 
@@ -39,7 +39,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
     return Wheel(file, digest)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_wheels_of_different_sources_differ(
     wheel: Wheel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -47,14 +47,14 @@ def test_wheels_of_different_sources_differ(
     assert supply_chain.build_wheel(tmp_path) != wheel.digest
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_a_wheel_installs_the_manual_pages(wheel: Wheel) -> None:
     installed = {PurePosixPath(name) for name in zipfile.ZipFile(wheel.file).namelist()}
     pages = {path.name for path in installed if path.match("*.data/data/share/man/man1/*.1")}
     assert pages == {file.name for file in (supply_chain.REPOSITORY / "man" / "man1").iterdir()}
 
 
-@pytest.mark.slow
+@pytest.mark.slow("processor")
 def test_a_wheel_states_who_wrote_it_and_where_to_read_and_ask(wheel: Wheel) -> None:
     with zipfile.ZipFile(wheel.file) as archive:
         [name] = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))

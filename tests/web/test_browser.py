@@ -21,7 +21,7 @@ from tests.web.studies import Hostile
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("browser")
 
 LOCAL = ("data:", "blob:")
 

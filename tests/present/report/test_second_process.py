@@ -32,7 +32,7 @@ def took() -> FakeStarter:
     return FakeStarter(seconds=seconds)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("browser")
 def test_a_page_and_its_images_are_the_same(tmp_path: Path) -> None:
     study = a_study(
         benchmarks={"work": Benchmark(command="{build}/work")},

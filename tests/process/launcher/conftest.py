@@ -46,22 +46,22 @@ def build_launcher(directory: Path, *options: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def plain_launcher(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+def plain_launcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def fill(directory: Path) -> None:
         build_launcher(directory, *COUNTED)
 
-    return shared_directory(tmp_path_factory, worker_id, "plain", fill=fill) / "perftrail-launcher"
+    return shared_directory(tmp_path_factory, "plain", fill=fill) / "perftrail-launcher"
 
 
 @pytest.fixture(scope="session")
-def sanitized_launcher(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+def sanitized_launcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def fill(directory: Path) -> None:
         build_launcher(directory, "-DPERFTRAIL_SANITIZE=ON")
 
-    return shared_directory(tmp_path_factory, worker_id, "sanitized", fill=fill) / "perftrail-launcher"
+    return shared_directory(tmp_path_factory, "sanitized", fill=fill) / "perftrail-launcher"
 
 
-@pytest.fixture(params=["plain", pytest.param("sanitized", marks=pytest.mark.slow)])
+@pytest.fixture(params=["plain", pytest.param("sanitized", marks=pytest.mark.slow("processor"))])
 def launcher_file(request: pytest.FixtureRequest) -> Path:
     path = request.getfixturevalue(f"{request.param}_launcher")
     assert isinstance(path, Path)
@@ -75,8 +75,8 @@ def launcher(launcher_file: Path) -> Iterator[Launcher]:
 
 
 @pytest.fixture(scope="session")
-def targets(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    return shared_directory(tmp_path_factory, worker_id, "targets", fill=_build_targets)
+def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shared_directory(tmp_path_factory, "targets", fill=_build_targets)
 
 
 def _build_targets(directory: Path) -> None:

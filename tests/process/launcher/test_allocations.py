@@ -15,6 +15,7 @@ from perftrail.errors import LauncherError
 from perftrail.model.process import AllocationCounts, Exited, why_uncounted
 from perftrail.process.allocation_counts import AllocationFile, Tables
 from perftrail.process.launcher import Launcher
+from tests.needs import needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -304,7 +305,7 @@ PATH = {"PATH": "/usr/bin:/bin"}
 TOTALS = re.compile(r"total heap usage: ([\d,]+) allocs, [\d,]+ frees, ([\d,]+) bytes")
 
 
-@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
+@needs("valgrind")
 @pytest.mark.parametrize(
     "line",
     [

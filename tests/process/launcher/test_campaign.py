@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.process.launcher.traces import Trial
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow("processor")
 
 MEBIBYTE = 1 << 20
 

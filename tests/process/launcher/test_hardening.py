@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.needs import needs
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(not shutil.which("readelf"), reason="readelf is not installed")
+pytestmark = needs("readelf")
 
 
 def read_elf(file: Path, *options: str) -> str:

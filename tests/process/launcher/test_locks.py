@@ -17,6 +17,7 @@ from perftrail.model.process import Exited, LockCounts, Waits
 from perftrail.process.launcher import Launcher
 from perftrail.process.lock_counts import LockFile
 from perftrail.process.preloaded import remove_left_over_count_files
+from tests.needs import needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -357,8 +358,8 @@ def test_a_launcher_without_the_object_says_what_to_install(
         launcher.run(trial.command("lock_work", 1, 5, "own", "return", lock_counter="preload"))
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
+@pytest.mark.slow("processor")
+@needs("valgrind")
 @pytest.mark.parametrize(
     "line",
     [("lock_work", "4", "100", "own", "return"), ("wait_work", "condition"), ("wait_work", "semaphore")],

@@ -14,10 +14,11 @@ from perftrail.model.process import Command, Ran
 from perftrail.model.sandbox import Phase, Sandbox
 from perftrail.ports import Starter
 from perftrail.process.launcher import Launcher
+from tests.needs import missing
 
 WHY_NONE = why_no_sandbox()
 
-needs_sandbox = pytest.mark.skipif(bool(WHY_NONE), reason=WHY_NONE or "there is one")
+needs_sandbox = pytest.mark.skipif(bool(WHY_NONE), reason=missing("bwrap") or WHY_NONE or "there is one")
 
 
 @dataclass

@@ -109,7 +109,7 @@ def test_without_a_label_file_the_highest_tag_names_its_check_in(
     assert [revision.label for revision in opened().history()] == ["", "v1.10", ""]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("builds")
 def test_thousands_of_check_ins_are_listed_with_labels_and_contents(
     opened: Open, repository: FossilRepository
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed
+from tests.needs import needs
 from tests.sources.contents import put
 from tests.sources.git.opening import Open
 from tests.sources.repositories import Repository
@@ -83,7 +84,7 @@ def test_missing_contents_of_excluded_files_are_no_error(
     assert (put(source, source.history()[0], tmp_path / "tree") / "c").exists()
 
 
-@pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
+@needs("git-lfs")
 def test_git_lfs_fetches_contents_from_the_origin(
     opened: Open, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

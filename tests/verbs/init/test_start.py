@@ -17,6 +17,7 @@ from perftrail.present.plan import print_first_study
 from perftrail.verbs.init.draft import SourceDraft, StudyDraft
 from perftrail.verbs.init.start import FirstStudy, write_first_study
 from perftrail.verbs.init.study_text import study_text
+from tests.needs import needs
 from tests.sources.repositories import Repository
 from tests.verbs.init.projects import MAIN_C, PROJECTS, Project
 
@@ -135,7 +136,7 @@ def test_a_directory_inside_a_repository_is_built_there(tmp_path: Path) -> None:
     assert study.build.outputs == ("parts/tiny/tiny",)
 
 
-@pytest.mark.skipif(shutil.which("fossil") is None, reason="fossil is not installed here")
+@needs("fossil")
 def test_a_checkout_of_fossil_leads_to_its_history(tmp_path: Path) -> None:
     checkout = tmp_path / "tiny"
     checkout.mkdir()

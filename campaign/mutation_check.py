@@ -1,0 +1,242 @@
+"""Plant 20 bugs, one by one, and report which tests find each: ``python -m campaign.mutation_check [NUMBER …]``.
+
+Each bug is one replaced line, chosen before the tests were divided between `make test` and `.ci/run`. The program
+copies the repository's committed files, plants a bug there, and runs the tests that `make test` runs: first those
+whose paths the bug names, then all others, until one fails. With `--all`, the tests of `make test-long` follow if
+none failed. Exits with 1 if fewer than `LEAST_FOUND` of 20 were found by `make test`, or with `--all` one by none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+LEAST_FOUND = 18
+TESTS_SECONDS = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bug:
+    """One line of a file, replaced. `tests` are the paths of the tests that run first."""
+
+    kind: str
+    file: str
+    right: str
+    wrong: str
+    tests: tuple[str, ...]
+
+    def plant(self, tree: Path) -> None:
+        """Replace the line. Raises `ValueError` unless the file has it once."""
+        path = tree / self.file
+        text = path.read_text("utf-8")
+        if text.count(self.right) != 1:
+            raise ValueError(f"{self.file} has {text.count(self.right)} times: {self.right}")
+        path.write_text(text.replace(self.right, self.wrong), "utf-8")
+
+
+BUGS = (
+    Bug(
+        kind="a dropped fsync: a rename is not durable",
+        file="src/perftrail/file_tree.py",
+        right="        os.fsync(directory)\n    finally:\n        os.close(directory)\n\n\nclass NewTree:",
+        wrong="        os.fstat(directory)\n    finally:\n        os.close(directory)\n\n\nclass NewTree:",
+        tests=("tests/test_file_tree.py", "tests/store", "tests/builds"),
+    ),
+    Bug(
+        kind="SQLite does not sync its journal",
+        file="src/perftrail/store/sqlite.py",
+        right='connection.execute("PRAGMA synchronous=FULL")',
+        wrong='connection.execute("PRAGMA synchronous=OFF")',
+        tests=("tests/store",),
+    ),
+    Bug(
+        kind="two processes write to a store at once",
+        file="src/perftrail/store/lock.py",
+        right="fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        wrong="fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)",
+        tests=("tests/store",),
+    ),
+    Bug(
+        kind="a link followed: a directory of an untrusted tree",
+        file="src/perftrail/file_tree.py",
+        right="_DIRECTORY = _ROOT | os.O_NOFOLLOW",
+        wrong="_DIRECTORY = _ROOT",
+        tests=("tests/test_file_tree.py", "tests/sources"),
+    ),
+    Bug(
+        kind="an archive that unpacks without a limit",
+        file="src/perftrail/sources/unpacking.py",
+        right="            left -= _copy(entry, tree, limit_bytes=left)",
+        wrong="            _copy(entry, tree, limit_bytes=left)",
+        tests=("tests/sources",),
+    ),
+    Bug(
+        kind="the sandbox shares the network",
+        file="src/perftrail/process/sandbox/view.py",
+        right='(*_NAMESPACES, *(() if self.network or self.shares_network else ("net",)))',
+        wrong="_NAMESPACES",
+        tests=("tests/process/sandbox", "tests/e2e/test_sandbox.py"),
+    ),
+    Bug(
+        kind="another site's form is accepted by the dashboard",
+        file="src/perftrail/web/guard.py",
+        right="""    return origin not in {f"{scheme}://{headers.get('host', '')}" for scheme in ("https", "http")}""",
+        wrong="    return False",
+        tests=("tests/web",),
+    ),
+    Bug(
+        kind="a forgotten escape: names in a flame graph",
+        file="src/perftrail/present/flame_graph.py",
+        right="{escape(shown)}</text>' if shown",
+        wrong="{shown}</text>' if shown",
+        tests=("tests/present",),
+    ),
+    Bug(
+        kind="a forgotten escape: text in a badge",
+        file="src/perftrail/present/site/badge.py",
+        right="{escape(text)}</text>",
+        wrong="{text}</text>",
+        tests=("tests/present",),
+    ),
+    Bug(
+        kind="an ignored noisy flag: pairs of a comparison",
+        file="src/perftrail/measure/pairs.py",
+        right="found.append(each or (number >= PAIRS_BEFORE_NOISE_DECISION and 2 * noisy > number))",
+        wrong="found.append(each or number >= PAIRS_BEFORE_NOISE_DECISION)",
+        tests=("tests/measure",),
+    ),
+    Bug(
+        kind="an ignored noisy flag: samples of a search",
+        file="src/perftrail/find/sampler.py",
+        right="return any(weight(measurement.flags) == 0.0 for measurement in found.values())",
+        wrong="return any(weight(measurement.flags) < 0.0 for measurement in found.values())",
+        tests=("tests/find",),
+    ),
+    Bug(
+        kind="a stale key: samples of another standard input are reused",
+        file="src/perftrail/model/runnable_key.py",
+        right="            benchmark.stdin,\n",
+        wrong="",
+        tests=("tests/model", "tests/measure"),
+    ),
+    Bug(
+        kind="a stale key: a build of other study files is reused",
+        file="src/perftrail/builds/builder.py",
+        right="            self._runner.study_files_digest(texts),\n",
+        wrong="",
+        tests=("tests/builds",),
+    ),
+    Bug(
+        kind="a wrong unit: imported MiB",
+        file="src/perftrail/formats/units.py",
+        right='"MiB": 1 / 1024**2',
+        wrong='"MiB": 1 / 1000**2',
+        tests=("tests/formats",),
+    ),
+    Bug(
+        kind="a wrong unit: peak memory of the launcher",
+        file="launcher/run.c",
+        right="(int64_t)more->ru_maxrss * 1024",
+        wrong="(int64_t)more->ru_maxrss * 1000",
+        tests=("tests/process/launcher",),
+    ),
+    Bug(
+        kind="a wrong sign: the evidence of a decrease",
+        file="src/perftrail/search/certificate.py",
+        right="        change = self._differences_of(inner) * self._direction\n        log_evidence",
+        wrong="        change = self._differences_of(inner)\n        log_evidence",
+        tests=("tests/search",),
+    ),
+    Bug(
+        kind="an error rate nine times too large",
+        file="src/perftrail/stats/comparison.py",
+        right="out=factors).sum(axis=0) / len(STAKES)",
+        wrong="out=factors).sum(axis=0)",
+        tests=("tests/stats",),
+    ),
+    Bug(
+        kind="a ratio upside down: retained gain",
+        file="src/perftrail/stats/retained_gain.py",
+        right="shares = numerators[denominators != 0.0] / denominators[denominators != 0.0]",
+        wrong="shares = denominators[denominators != 0.0] / numerators[denominators != 0.0]",
+        tests=("tests/stats",),
+    ),
+    Bug(
+        kind="more is worse also where more is better",
+        file="src/perftrail/results/gate.py",
+        right='worse = (found.effect > 1.0) == (self.metric.better == "lower")',
+        wrong="worse = found.effect > 1.0",
+        tests=("tests/results", "tests/verbs"),
+    ),
+    Bug(
+        kind="a mistake in a study file is reported one line too early",
+        file="src/perftrail/studyfile/key_lines.py",
+        right="return bisect.bisect_right(self._starts, self._at)",
+        wrong="return bisect.bisect_left(self._starts, self._at)",
+        tests=("tests/studyfile",),
+    ),
+)
+
+
+def main() -> None:
+    """Plant the chosen bugs, and print a row for each."""
+    parser = argparse.ArgumentParser(prog="python -m campaign.mutation_check", description=__doc__)
+    parser.add_argument("numbers", nargs="*", type=int, metavar="NUMBER", help="by default all")
+    parser.add_argument("--all", action="store_true", help="run also the tests of make test-long")
+    arguments = parser.parse_args()
+    numbers = arguments.numbers or range(1, len(BUGS) + 1)
+    missed: list[int] = []
+    missed_by_all: list[int] = []
+    print("| # | bug | found by | first test that failed | seconds |\n|---:|---|---|---|---:|")
+    for number in numbers:
+        bug, began = BUGS[number - 1], time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="planted-") as directory:
+            tree = _copy(Path(directory) / "perftrail")
+            bug.plant(tree)
+            found = _first_failure(tree, bug.tests, "not long") or _first_failure(tree, (), "not long")
+            command = "`make test`"
+            if not found:
+                missed.append(number)
+                found = _first_failure(tree, (), "long") if arguments.all else ""
+                command = "`make test-long`" if found else "-"
+                missed_by_all += [] if found else [number]
+        seconds = time.monotonic() - began
+        print(f"| {number} | {bug.kind} | {command} | {found} | {seconds:.0f} |", flush=True)
+    print(f"\n`make test` found {len(numbers) - len(missed)} of {len(numbers)}")
+    sys.exit(len(missed) > len(BUGS) - LEAST_FOUND or (arguments.all and bool(missed_by_all)))
+
+
+def _copy(tree: Path) -> Path:
+    """Copy the committed files, with an environment that has perftrail installed from the copy."""
+    subprocess.run(["git", "clone", "--quiet", "--shared", REPOSITORY, tree], check=True)
+    return tree
+
+
+def _first_failure(tree: Path, tests: tuple[str, ...], mark: str) -> str:
+    """Run tests until one fails, and return its name; empty if all pass."""
+    words = ["-x", "-q", "-m", mark, "--color=no", *tests]
+    environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}", "CI": "true"}
+    ran = subprocess.run(
+        [REPOSITORY / ".venv/bin/python", "-m", "pytest", *words],
+        cwd=tree,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=TESTS_SECONDS,
+        check=False,
+    )
+    lines = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    if ran.returncode in (0, 5):
+        return ""
+    return lines[0].split()[1] if lines else f"pytest ended with {ran.returncode}"
+
+
+if __name__ == "__main__":
+    main()
