@@ -8,7 +8,7 @@ LOCKED ?= yes
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/* launcher/*/*)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo check test test-long campaign studies studies-full docs site coverage lock wheel release image image-base sbom tools clean FORCE
+.PHONY: help setup demo check test test-long durations campaign studies studies-full docs site coverage lock wheel release image image-base sbom tools clean FORCE
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -63,11 +63,17 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/charts tests/present src; tests=$$?; \
 	wait $$types; types=$$?; cat .venv/types; exit $$(( $$tests || $$types ))
 
+# Tests that wait run beside those that compute: two workers more than processors.
+WORKERS := $$(( $$(nproc) + 2 ))
+
 test: setup ## every test but the long ones: real builds, real kills, a browser
-	$(BIN)/pytest --workers 4 --durations 20 -m 'not long' $(TESTS)
+	$(BIN)/pytest --workers $(WORKERS) --durations 20 -m 'not long' $(TESTS)
 
 test-long: setup .build/site/ready ## the long tests: simulations, programs of benchmarks, campaigns and studies
-	$(BIN)/pytest --workers 4 --durations 10 -m long $(or $(TESTS),tests)
+	$(BIN)/pytest --workers $(WORKERS) --durations 10 -m long $(or $(TESTS),tests)
+
+durations: setup ## store what the tests of make test cost, by kind and file; on a quiet machine
+	$(BIN)/pytest --workers $(WORKERS) --store-durations -m 'not long' $(TESTS)
 
 campaign: setup ## many trials that try to break what perftrail promises; at most half an hour
 	$(BIN)/python -m campaign --seconds 180

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from perftrail import file_tree
 from perftrail.cli.main import keep_to_one_thread
-from tests import needs
+from tests import environment, needs
 from tests.durations import RESOURCES
 from tests.json_checked import check_printed_json
 from tests.needs import skip_for
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # A shell ignores Ctrl-C for what it starts in the background, and tests of interruptions would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+environment.declare()
 keep_to_one_thread()
 check_printed_json()
 settings.register_profile(

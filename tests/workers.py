@@ -361,7 +361,8 @@ class _Progress:
         else:
             self._shown = float(int(share * LINES))
         elapsed = now - self._began
-        left = elapsed * (1.0 / max(self._seconds / max(self.expected_seconds, 1e-9), share, 1e-3) - 1.0)
+        done = min(max(self._seconds / max(self.expected_seconds, 1e-9), 1e-3), 1.0)
+        left = elapsed * (1.0 / done - 1.0)
         failed = f", {self._outcomes['failed']} failed" if self._outcomes["failed"] else ""
         ready = f" {_minutes(left)} left" if elapsed > 5.0 else ""
         self._line(f"{share:4.0%} of {len(self.session.items):,} tests{failed},{ready}".rstrip(","))
