@@ -204,7 +204,7 @@ class Copy:
         subprocess.run(["git", "clone", "--quiet", "--shared", REPOSITORY, tree], check=True)
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", tree / ".venv"], check=True)
         packages = sysconfig.get_path("purelib", vars={"base": str(tree / ".venv")})
-        # The directory is only a path there: its own .pth file, which would import this repository's perftrail, is not read.
+        # Only a path there: its .pth file, which would import the perftrail of this repository, is not read.
         Path(packages, "packages.pth").write_text(sysconfig.get_path("purelib") + "\n", "utf-8")
         copy = cls(tree)
         copy.install()
