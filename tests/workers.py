@@ -17,6 +17,7 @@ from collections import Counter, deque
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -36,6 +37,10 @@ UNMARKED_SECONDS = 6.0
 
 _PR_SET_PDEATHSIG = 1
 """Of linux/prctl.h."""
+
+HARMLESS_THREADS = {"jemalloc_bg_thd", "polars-ooc-clea"}
+"""Names of threads that a fork may lose: jemalloc starts its own again, and the other one removes files of a spilling
+Polars."""
 
 LINES = 20
 """Lines of progress of a run whose output is not a terminal."""
@@ -234,10 +239,12 @@ class _Worker:
 
 
 def _refuse_threads() -> None:
-    """Raise `pytest.UsageError` if the collection started threads, which a fork would lose."""
-    if (threads := len(os.listdir("/proc/self/task"))) > 1:  # noqa: PTH208 - a count of the kernel's entries
+    """Raise `pytest.UsageError` if the collection started threads that a fork would lose."""
+    names = [each.joinpath("comm").read_text().strip() for each in Path("/proc/self/task").iterdir()]
+    threads = [name for name in names[1:] if name not in HARMLESS_THREADS]
+    if threads:
         raise pytest.UsageError(
-            f"{threads} threads after the collection: import what starts them within tests, or use --workers 0"
+            f"the collection started threads: {', '.join(threads)}; import what starts them within tests, or use --workers 0"
         )
 
 
