@@ -244,7 +244,8 @@ def _refuse_threads() -> None:
     threads = [name for name in names[1:] if name not in HARMLESS_THREADS]
     if threads:
         raise pytest.UsageError(
-            f"the collection started threads: {', '.join(threads)}; import what starts them within tests, or use --workers 0"
+            f"the collection started threads: {', '.join(threads)}; import what starts them within tests, or use "
+            "--workers 0"
         )
 
 
