@@ -60,7 +60,7 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 	$(BIN)/lint-imports
 	@# The types are checked while tests run: mypy uses one core, for a minute without its cache.
 	$(BIN)/mypy > .venv/types 2>&1 & types=$$!; \
-	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/charts tests/present src; tests=$$?; \
+	$(BIN)/pytest -q --workers 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/charts tests/present src; tests=$$?; \
 	wait $$types; types=$$?; cat .venv/types; exit $$(( $$tests || $$types ))
 
 # Tests that wait run beside those that compute: two workers more than processors.
