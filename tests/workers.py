@@ -76,6 +76,7 @@ class _Run:
             raise session.Interrupted(f"{session.testsfailed} errors during collection")
         _refuse_threads()
         starting.serve_forks()
+        _temporary_directories(self._config).getbasetemp()  # created once: workers have theirs below it
         queue = _Queue(session.items, self._stored)
         progress = _Progress(session, queue.seconds)
         count = min(self._config.option.workers, len(queue.units))
@@ -146,8 +147,14 @@ class _Run:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Print no dot for a test that passed: the progress has their number."""
-        return ("passed", "", "") if report.passed and report.when == "call" else None
+        """Print no letters: the progress has the number of tests, and the names of failed ones."""
+        if hasattr(report, "wasxfail"):
+            return None
+        if report.failed:
+            return ("failed" if report.when == "call" else "error"), "", ""
+        if report.skipped or report.when == "call":
+            return report.outcome, "", ""
+        return None
 
 
 class _Queue:
@@ -297,10 +304,14 @@ def _set_up(config: pytest.Config, number: int) -> None:
     capture.stop_global_capturing()
     capture.start_global_capturing()
     capture.suspend_global_capture()
-    factory: Any = config._tmp_path_factory  # type: ignore[attr-defined]  # as pytest-xdist's workers do
+    factory = _temporary_directories(config)
     factory._basetemp = factory.getbasetemp() / f"{WORKER}{number}"
     factory._basetemp.mkdir(mode=0o700)
     random.seed()
+
+
+def _temporary_directories(config: pytest.Config) -> Any:  # Any: its directory has no public setter
+    return config._tmp_path_factory  # type: ignore[attr-defined]  # the fixture's; no test is running yet
 
 
 class _Sender:
