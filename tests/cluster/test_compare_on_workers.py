@@ -15,7 +15,7 @@ from tests.sources.repositories import Repository
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.slow("cluster")
+pytestmark = [pytest.mark.long, pytest.mark.slow("cluster")]
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from perftrail.ports import Pending
 
-pytestmark = pytest.mark.slow("cluster")
+pytestmark = [pytest.mark.long, pytest.mark.slow("cluster")]
 
 SECONDS_TO_BEGIN = 0.5
 """Seconds after which the result of the job is being transferred."""

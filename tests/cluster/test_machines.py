@@ -1,4 +1,7 @@
-"""Studies on four machines: real `perftrail worker` processes with declared names, real git, builds and kills."""
+"""Studies on four machines: real `perftrail worker` processes with declared names, real git, builds and kills.
+
+`make test` has the same in `test_own_directories` and `test_machine_left`, with fewer processes.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from tests.e2e.printing import program, write_study
 from tests.measure.fake_session import drain
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow("cluster")
+pytestmark = [pytest.mark.long, pytest.mark.slow("cluster")]
 
 NAMES = ("one", "two", "three", "four")
 CULPRIT = 4

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.cluster.namespaces import NoNamespaces, search
 
-pytestmark = pytest.mark.slow("cluster")
+pytestmark = [pytest.mark.long, pytest.mark.slow("cluster")]
 
 
 def test_four_machines_that_share_only_a_network_give_the_local_answer(tmp_path: Path) -> None:

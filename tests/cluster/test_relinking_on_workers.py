@@ -18,7 +18,7 @@ from tests.sources.repositories import Repository
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.slow("cluster")
+pytestmark = [pytest.mark.long, pytest.mark.slow("cluster")]
 
 STUDY = """\
 [source]
@@ -70,14 +70,20 @@ def apart(study: Path, engine: str) -> list[float]:
         return found
 
 
-@pytest.mark.parametrize("options", [(), ("--apart",)], ids=["one directory", "directories of their own"])
-def test_layouts_made_by_workers_run_on_workers(tmp_path: Path, options: tuple[str, ...]) -> None:
-    repository = Repository(tmp_path / "repository")
+def relinking_study(directory: Path) -> Path:
+    """Write a repository and a study that relinks its program in two orders."""
+    repository = Repository(directory / "repository")
     repository.commit(FILES)
-    study = tmp_path / "study" / "perftrail.toml"
+    study = directory / "study" / "perftrail.toml"
     study.parent.mkdir()
     study.write_text(STUDY.format(location=repository.path))
-    with machines(tmp_path / "machines", ("one", "two"), *options) as two:
+    return study
+
+
+def test_layouts_made_by_workers_run_on_workers(tmp_path: Path) -> None:
+    """Machines with directories of their own: `test_own_directories`."""
+    study = relinking_study(tmp_path)
+    with machines(tmp_path / "machines", ("one", "two")) as two:
         linked, first, second = apart(study, two.address.replace("tcp://", "dask://"))
     assert first > 0 > second
     assert linked < 0

@@ -15,7 +15,7 @@ from tests.cluster.test_machines import kept, study
 from tests.e2e.printing import program
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow("cluster")
+pytestmark = [pytest.mark.long, pytest.mark.slow("cluster")]
 
 COMMAND = [sys.executable, "-m", "perftrail"]
 ENVIRONMENT = {
