@@ -53,6 +53,8 @@ LONG = (
     "tests/search/test_never_sure_and_wrong.py",
 )
 """Tests that are `long`, by the beginnings of their paths."""
+LONG_BY_FIXTURE = ("tests/process/launcher/",)
+"""Where a fixture makes tests long: the files themselves need not say so."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -71,10 +73,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     selected = config.option.markexpr
     if selected not in {"long", "not long"} or collection_path.suffix != ".py":
         return None
-    long = collection_path.relative_to(config.rootpath).as_posix().startswith(LONG)
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    long = path.startswith(LONG)
     if selected == "not long":
         return long or None
-    return None if long or "mark.long" in collection_path.read_text() else True
+    some = path.startswith(LONG_BY_FIXTURE) or "mark.long" in collection_path.read_text()
+    return None if long or some else True
 
 
 @pytest.hookimpl(wrapper=True)

@@ -61,7 +61,7 @@ def sanitized_launcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shared_directory(tmp_path_factory, "sanitized", fill=fill) / "perftrail-launcher"
 
 
-@pytest.fixture(params=["plain", pytest.param("sanitized", marks=pytest.mark.slow("processor"))])
+@pytest.fixture(params=["plain", pytest.param("sanitized", marks=pytest.mark.long)])
 def launcher_file(request: pytest.FixtureRequest) -> Path:
     path = request.getfixturevalue(f"{request.param}_launcher")
     assert isinstance(path, Path)

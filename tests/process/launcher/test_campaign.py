@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from tests.process.launcher.traces import Trial
 
-pytestmark = pytest.mark.slow("processor")
-
 MEBIBYTE = 1 << 20
 
 
@@ -45,7 +43,7 @@ class Fault:
 
 SHELL = "/bin/sh"
 FAULTS = (
-    Fault("forks a bomb of 500", "fork_bomb", (500, "respawn"), TimedOut(), 0.3, {"timeout_seconds": 1.0}),
+    Fault("forks a bomb of 500", "fork_bomb", (500, "respawn"), TimedOut(), 0.3, {"timeout_seconds": 0.5}),
     Fault(
         "ignores every signal it can",
         SHELL,
@@ -76,8 +74,15 @@ FAULTS = (
     Fault("never ends", "daemon", (0, 0, 1), TimedOut(), 0.05, {"timeout_seconds": 0.5}),
 )
 
-PHASES = (0.0, 0.0005, 0.002, None)
+PHASES = (
+    pytest.param(0.0, marks=pytest.mark.long, id="before"),
+    pytest.param(0.0005, marks=pytest.mark.long, id="in the start"),
+    pytest.param(0.002, marks=pytest.mark.long, id="just after"),
+    pytest.param(None, id="at its worst"),
+)
 """Seconds after the job was sent: before, during and just after the start; None is the time of the largest effect."""
+
+SAMPLED_OR_OFF = [pytest.param(method, marks=pytest.mark.long) for method in ("sampled", "off")]
 
 
 def command_of(fault: Fault, trial: Trial) -> Command:
@@ -91,7 +96,7 @@ def by_name(fault: Fault) -> str:
     return fault.name
 
 
-@pytest.mark.parametrize("tree_memory", ["auto", "sampled", "off"])
+@pytest.mark.parametrize("tree_memory", ["auto", *SAMPLED_OR_OFF])
 @pytest.mark.parametrize("fault", FAULTS, ids=by_name)
 def test_a_hostile_program_has_an_outcome_and_leaves_nothing(
     plain_launcher: Path, trial: Trial, fault: Fault, tree_memory: str
@@ -109,7 +114,7 @@ def test_a_hostile_program_has_an_outcome_and_leaves_nothing(
         assert launcher.run(trial.command("/bin/true")).ended == Exited(code=0)
 
 
-@pytest.mark.parametrize("phase", PHASES, ids=["before", "in the start", "just after", "at its worst"])
+@pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("whom", ["server", "guard"])
 @pytest.mark.parametrize("fault", FAULTS, ids=by_name)
 def test_killing_the_launcher_leaves_nothing_and_is_reported(

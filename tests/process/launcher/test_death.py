@@ -107,10 +107,13 @@ def test_a_server_that_hangs_when_perftrail_dies_is_killed_with_its_tree(
         assert eventually(lambda: perftrail.nothing_left(trial))
 
 
+@pytest.mark.parametrize("trials", [2, pytest.param(12, marks=pytest.mark.long)])
 @pytest.mark.parametrize("whom", ["python", "guard", "server"])
-def test_kill_9_in_any_phase_leaves_nothing(plain_launcher: Path, trial: Trial, whom: str) -> None:
+def test_kill_9_in_any_phase_leaves_nothing(
+    plain_launcher: Path, trial: Trial, whom: str, trials: int
+) -> None:
     rng = random.Random(20240607)
-    for _ in range(12):
+    for _ in range(trials):
         with running(plain_launcher, trial, "fork_bomb", 50, "sessions") as perftrail:
             time.sleep(rng.uniform(0, 0.02))  # the phase is the point: before, in and after the start
             with contextlib.suppress(ProcessLookupError):

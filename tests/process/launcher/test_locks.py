@@ -358,11 +358,14 @@ def test_a_launcher_without_the_object_says_what_to_install(
         launcher.run(trial.command("lock_work", 1, 5, "own", "return", lock_counter="preload"))
 
 
-@pytest.mark.slow("processor")
 @needs("valgrind")
 @pytest.mark.parametrize(
     "line",
-    [("lock_work", "4", "100", "own", "return"), ("wait_work", "condition"), ("wait_work", "semaphore")],
+    [
+        ("lock_work", "4", "100", "own", "return"),
+        pytest.param(("wait_work", "condition"), marks=pytest.mark.long),
+        pytest.param(("wait_work", "semaphore"), marks=pytest.mark.long),
+    ],
 )
 def test_helgrind_finds_no_race_in_the_counter(
     plain_launcher: Path, trial: Trial, line: tuple[str, ...]

@@ -21,13 +21,13 @@ MIB = 1 << 20
 def test_the_floor_is_small_though_python_is_large(
     plain_launcher: Path, trial: Trial, tree_memory: str
 ) -> None:
-    ballast = bytearray(b"x") * (300 * MIB)
+    ballast = bytearray(b"x") * (64 * MIB)
     with Launcher(plain_launcher) as launcher:
         launcher.run(trial.command("hold_memory", 1, 200, 0))
         floor = launcher.run(trial.command("exit_at_once", tree_memory=tree_memory)).max_rss_bytes
         allowed = 64 << 10 if launcher.start().libc == "musl" else 704 << 10
     assert floor <= allowed
-    assert len(ballast) == 300 * MIB
+    assert len(ballast) == 64 * MIB
 
 
 def test_a_long_job_line_leaves_no_floor_behind(plain_launcher: Path, trial: Trial) -> None:

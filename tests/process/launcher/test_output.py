@@ -15,13 +15,19 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 
 
+@pytest.mark.parametrize("mebibytes", [16, pytest.param(1024, marks=pytest.mark.long)])
 @pytest.mark.parametrize("descriptor", [1, 2])
-def test_a_gibibyte_printed_is_cut_and_the_program_runs_on(
-    launcher: Launcher, trial: Trial, descriptor: int
+def test_output_beyond_the_cap_is_cut_and_the_program_runs_on(
+    launcher: Launcher, trial: Trial, descriptor: int, mebibytes: int
 ) -> None:
     files = [trial.directory / "out", trial.directory / "err"]
     command = trial.command(
-        "print_bytes", 1 << 30, descriptor, stdout=str(files[0]), stderr=str(files[1]), output_cap_bytes=MIB
+        "print_bytes",
+        mebibytes * MIB,
+        descriptor,
+        stdout=str(files[0]),
+        stderr=str(files[1]),
+        output_cap_bytes=MIB,
     )
     ran = launcher.run(command)
     assert ran.ended == Exited(code=0)

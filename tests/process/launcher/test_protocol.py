@@ -167,9 +167,10 @@ def random_line(rng: random.Random) -> bytes:
     return b"".join(parts).replace(b"\n", b"").replace(b"/bin", b"")
 
 
-def test_10_000_random_lines_are_answered_one_by_one(launcher_file: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
+def test_random_lines_are_answered_one_by_one(launcher_file: Path, tmp_path: Path, count: int) -> None:
     rng = random.Random(20240607)
-    lines = [line for _ in range(10_000) if (line := random_line(rng)) != b"cancel"]
+    lines = [line for _ in range(count) if (line := random_line(rng)) != b"cancel"]
     with subprocess.Popen(
         [launcher_file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, bufsize=0
     ) as process:

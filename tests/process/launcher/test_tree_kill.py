@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("tree_memory", ["auto", "off"])
 @pytest.mark.parametrize("kind", ["chain", "sessions", "respawn"])
-def test_a_fork_bomb_of_500_is_ended(launcher: Launcher, trial: Trial, kind: str, tree_memory: str) -> None:
-    command = trial.command("fork_bomb", 500, kind, timeout_seconds=1.0, tree_memory=tree_memory)
+@pytest.mark.parametrize("processes", [100, pytest.param(500, marks=pytest.mark.long)])
+def test_a_fork_bomb_is_ended(
+    launcher: Launcher, trial: Trial, processes: int, kind: str, tree_memory: str
+) -> None:
+    command = trial.command(
+        "fork_bomb", processes, kind, timeout_seconds=processes / 500, tree_memory=tree_memory
+    )
     ran = launcher.run(command)
     assert ran.ended == TimedOut()
     assert trial.living() == []
@@ -57,6 +62,7 @@ def test_a_cgroup_that_the_program_made_is_removed(launcher: Launcher, trial: Tr
     assert cgroups_of(launcher.start().pid) == []
 
 
+@pytest.mark.long
 def test_a_process_that_cannot_be_killed_ends_the_wait_and_is_reported(
     tmp_path_factory: pytest.TempPathFactory, trial: Trial
 ) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from tests.process.launcher.conftest import COVERAGE
+from tests.shared_directory import shared_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,21 +31,26 @@ class BuildUnit(Protocol):
 
 @pytest.fixture(scope="module")
 def build_unit(tmp_path_factory: pytest.TempPathFactory) -> BuildUnit:
-    """Return a function that builds each unit once."""
-    directory = tmp_path_factory.mktemp("units")
+    """Return a function that builds each unit, and each module of the launcher, once."""
+    command = [shutil.which("cc") or "gcc", "-std=c11", "-D_GNU_SOURCE", "-g", f"-I{LAUNCHER}"]
+    # Counts of different builds can be added only if each has the same lines and branches.
+    command += ["-O0", "--coverage"] if COVERAGE else ["-O1", *SANITIZERS]
+
+    def build_module(module: str) -> Path:
+        def fill(directory: Path) -> None:
+            source, made = LAUNCHER / f"{module}.c", directory / "module.o"
+            subprocess.run([*command, "-c", "-o", made, source], check=True)
+
+        name = f"module-{module.replace('/', '-')}"
+        return shared_directory(tmp_path_factory, name, fill=fill) / "module.o"
 
     def build(name: str, *modules: str, simulated: tuple[str, ...] = ()) -> Path:
-        program = directory / name / "program"
-        if program.exists():
-            return program
-        program.parent.mkdir()
-        command = [shutil.which("cc") or "gcc", "-std=c11", "-D_GNU_SOURCE", "-g", f"-I{LAUNCHER}"]
-        # Counts of different builds can be added only if each has the same lines and branches.
-        command += ["-O0", "--coverage"] if COVERAGE else ["-O1", *SANITIZERS]
-        command += [f"-Wl,--wrap={function}" for function in simulated]
-        sources = [UNITS / f"{name}.c", *(LAUNCHER / f"{module}.c" for module in modules)]
-        subprocess.run([*command, "-o", program, *sources], check=True)
-        return program
+        def fill(directory: Path) -> None:
+            wrapped = [f"-Wl,--wrap={function}" for function in simulated]
+            sources = [UNITS / f"{name}.c", *map(build_module, modules)]
+            subprocess.run([*command, *wrapped, "-o", directory / "program", *sources], check=True)
+
+        return shared_directory(tmp_path_factory, f"unit-{name}", fill=fill) / "program"
 
     return build
 
