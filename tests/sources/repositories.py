@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +19,11 @@ class Repository:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._clock = 1_700_000_000
-        path.mkdir(parents=True)
-        self.git("init", "--quiet", "--initial-branch=main")
+        git = path / ".git"
+        for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+            (git / name).mkdir(parents=True)
+        (git / "HEAD").write_text("ref: refs/heads/main\n")
+        (git / "config").write_text(_CONFIG)
 
     def git(self, *words: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> str:
         """Run git there as its owner and return its output."""
@@ -35,18 +40,60 @@ class Repository:
 
     def tree(self, files: Mapping[str, str]) -> str:
         """Write a tree of files; ``link:PLACE`` makes a symbolic link, ``commit:ID`` a submodule."""
-        index = str(self.path / ".git" / f"index-{self._clock}")
-        lines = []
-        for name, text in sorted(files.items()):
-            if text.startswith("commit:"):
-                lines.append(f"160000 {text.removeprefix('commit:')}\t{name}\0")
-                continue
-            blob = self.git("hash-object", "-w", "--stdin", stdin=text.removeprefix("link:").encode())
-            mode = "120000" if text.startswith("link:") else "100644"
-            lines.append(f"{mode} {blob}\t{name}\0")
-        env = {"GIT_INDEX_FILE": index}
-        self.git("update-index", "-z", "--index-info", stdin="".join(lines).encode(), env=env)
-        return self.git("write-tree", env=env)
+        entries = {name.encode(): self._entry(text) for name, text in files.items()}
+        return self._tree(entries)
+
+    def _entry(self, text: str) -> tuple[str, str]:
+        """Return the mode and id of a file with this text, which is written."""
+        if text.startswith("commit:"):
+            return "160000", text.removeprefix("commit:")
+        mode = "120000" if text.startswith("link:") else "100644"
+        return mode, self._object("blob", text.removeprefix("link:").encode())
+
+    def _tree(self, entries: Mapping[bytes, tuple[str, str]]) -> str:
+        """Write a tree, and those below it, from the modes and ids of its files."""
+        below: dict[bytes, dict[bytes, tuple[str, str]]] = {}
+        here: dict[bytes, tuple[str, str]] = {}
+        for path, entry in entries.items():
+            name, slash, rest = path.partition(b"/")
+            assert name not in {b"", b".", b"..", b".git"}, path
+            if slash:
+                below.setdefault(name, {})[rest] = entry
+            else:
+                here[name] = entry
+        here |= {name: ("40000", self._tree(inner)) for name, inner in below.items()}
+        ordered = sorted(here.items(), key=lambda item: item[0] + (b"/" if item[0] in below else b""))
+        return self._object(
+            "tree",
+            b"".join(
+                b"%s %s\0%s" % (mode.encode(), name, bytes.fromhex(id_)) for name, (mode, id_) in ordered
+            ),
+        )
+
+    def _object(self, kind: str, content: bytes) -> str:
+        """Write an object as git does, which would start a process for each, and return its id."""
+        whole = b"%s %d\0%s" % (kind.encode(), len(content), content)
+        id_ = hashlib.sha1(whole, usedforsecurity=False).hexdigest()
+        file = self.path / ".git" / "objects" / id_[:2] / id_[2:]
+        if not file.exists():
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(zlib.compress(whole, 1))
+            file.chmod(0o444)
+        return id_
+
+    def _tip(self, branch: str) -> str:
+        """Return the commit of a branch, or an empty text."""
+        file = self.path / ".git" / "refs" / "heads" / branch
+        if file.is_file():
+            return file.read_text().strip()
+        if not (self.path / ".git" / "packed-refs").exists():
+            return ""
+        return self.git("for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}")
+
+    def _move(self, reference: str, commit: str) -> None:
+        file = self.path / ".git" / reference
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{commit}\n")
 
     def commit(
         self,
@@ -59,24 +106,20 @@ class Repository:
     ) -> str:
         """Commit files onto a branch's tip, or onto other parents, and move the branch there."""
         self._clock += 60
-        when = f"@{date if date is not None else self._clock} +0000"
+        when = f"{date if date is not None else self._clock} +0000"
         if parents is None:
-            tip = self.git("for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}")
+            tip = self._tip(branch)
             parents = [tip] if tip else []
-        words = [word for parent in parents for word in ("-p", parent)]
-        commit = self.git(
-            "commit-tree",
-            self.tree(files),
-            *words,
-            stdin=subject.encode() if isinstance(subject, str) else subject,
-            env={"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when},
-        )
-        self.git("update-ref", f"refs/heads/{branch}", commit)
+        lines = [f"tree {self.tree(files)}", *(f"parent {parent}" for parent in parents)]
+        lines += [f"author A <a@example.invalid> {when}", f"committer C <c@example.invalid> {when}", "", ""]
+        text = subject.encode() if isinstance(subject, str) else subject
+        commit = self._object("commit", "\n".join(lines).encode() + text)
+        self._move(f"refs/heads/{branch}", commit)
         return commit
 
     def tag(self, name: str, commit: str) -> None:
         """Tag a commit, whatever the name looks like."""
-        self.git("update-ref", f"refs/tags/{name}", commit)
+        self._move(f"refs/tags/{name}", commit)
 
     def snapshot(self) -> dict[str, bytes]:
         """Every file of the repository with its content, to be compared later."""
@@ -87,6 +130,13 @@ class Repository:
         }
 
 
+_CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = false
+\tlogallrefupdates = true
+"""
 _ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "HOME": "/nonexistent",

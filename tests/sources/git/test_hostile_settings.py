@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tarfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -62,6 +63,31 @@ SETTINGS = {
 }  # fmt: skip
 """For each way to start a program, the settings that a hostile repository would have."""
 
+PROMISORS = tuple(
+    case for case in SETTINGS
+    if any("promisor" in key for key in SETTINGS[case]) or case in {"included file", "another worktree's settings"}
+)  # fmt: skip
+"""Cases in which objects are missing that another repository promises: those of perftrail may then be refused."""
+OTHERS = tuple(case for case in SETTINGS if case not in PROMISORS)
+_ALONE = ("filter, process", "diff driver", "text conversion")
+TOGETHER = {
+    "promised objects": PROMISORS,
+    "process and diff driver": ("filter, process", "diff driver"),
+    "text conversion": ("text conversion",),
+    "all others": tuple(case for case in OTHERS if case not in _ALONE),
+}
+"""Cases that do not hide each other, to be tried at once; each of them alone is tried by `make test-long`."""
+
+
+def groups(*, among: tuple[str, ...] = tuple(SETTINGS)) -> list[pytest.ParameterSet]:
+    """Return parameters: groups of cases, and as long tests the cases one by one."""
+    together = {name: cases for name, cases in TOGETHER.items() if set(cases) <= set(among)}
+    return [
+        *(pytest.param(cases, id=f"{name} at once") for name, cases in together.items()),
+        *(pytest.param((case,), id=case, marks=pytest.mark.long) for case in among),
+    ]
+
+
 ATTRIBUTES = "* filter=evil diff=evil merge=evil\n"
 PATCH = b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-1\n+one\n"
 
@@ -85,14 +111,26 @@ class Hostile:
             f'[remote "evil"]\n\turl = {home}\n\tuploadpack = {self.program}\n\tpromisor = true\n'
             f'[filter "evil"]\n\tclean = {self.program}\n\trequired = true\n'
         )
-        self.words = {"program": self.program, "hooks": hooks, "included": included, "repository": home}
+        self.words = {"hooks": hooks, "included": included, "repository": home}
 
-    def configure(self, directory: Path, case: str) -> None:
-        """Write the settings of a case, and attributes that use them, into a git directory."""
-        for name, value in SETTINGS[case].items():
-            text = value.format(**self.words)
-            subprocess.run(["git", "config", "--file", str(directory / "config"), name, text], check=True)
-        if case == "another worktree's settings":
+    def configure(self, directory: Path, cases: Sequence[str]) -> None:
+        """Write the settings of some cases, and attributes that use them, into a git directory.
+
+        Each case has a program, and a remote repository, of its own name.
+        """
+        for case in cases:
+            own = case.translate({ord(character): "-" for character in " ,'"})
+            program = self.program.parent / "programs" / own
+            program.parent.mkdir(exist_ok=True)
+            program.write_bytes(self.program.read_bytes())
+            program.chmod(0o755)
+            for name, value in SETTINGS[case].items():
+                key = name.replace("remote.evil.", f"remote.{own}.")
+                text = value.format(program=program, **self.words)
+                text = own if name == "extensions.partialClone" else text
+                command = ["git", "config", "--file", str(directory / "config"), key, text]
+                subprocess.run(command, check=True)
+        if "another worktree's settings" in cases:
             (directory / "config.worktree").write_bytes(self.words["included"].read_bytes())
         (directory / "info").mkdir(exist_ok=True)
         (directory / "info" / "attributes").write_text(ATTRIBUTES)
@@ -151,17 +189,17 @@ def use_everything(source: GitSource, home: Path, launcher: Launcher, table: Sou
     patches.apply(PATCH, onto=history[2], workplace=str(home / "work"))
 
 
-@pytest.mark.parametrize("case", SETTINGS)
+@pytest.mark.parametrize("cases", groups())
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_no_setting_of_a_repository_starts_a_program(
-    opened: Open, repository: Repository, launcher: Launcher, hostile: Hostile, tmp_path: Path, case: str,
-    scheme: str, monkeypatch: pytest.MonkeyPatch,
+    opened: Open, repository: Repository, launcher: Launcher, hostile: Hostile, tmp_path: Path,
+    cases: tuple[str, ...], scheme: str, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     checked_out(repository)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "shared"))
-    hostile.configure(repository.path / ".git", case)
+    hostile.configure(repository.path / ".git", cases)
     location = f"{scheme}{repository.path}"
     table = SourceTable(kind="git", location=location)
     with suppress(PerftrailError):
@@ -169,13 +207,13 @@ def test_no_setting_of_a_repository_starts_a_program(
     assert hostile.started() == ""
 
 
-@pytest.mark.parametrize("case", [case for case in SETTINGS if not any("promisor" in key for key in SETTINGS[case])
-                                  and case not in {"included file", "another worktree's settings"}])  # fmt: skip
+@pytest.mark.parametrize("cases", groups(among=OTHERS))
 def test_a_repository_with_such_settings_still_works(
-    opened: Open, repository: Repository, launcher: Launcher, hostile: Hostile, tmp_path: Path, case: str
-) -> None:
+    opened: Open, repository: Repository, launcher: Launcher, hostile: Hostile, tmp_path: Path,
+    cases: tuple[str, ...],
+) -> None:  # fmt: skip
     created = checked_out(repository)
-    hostile.configure(repository.path / ".git", case)
+    hostile.configure(repository.path / ".git", cases)
     source = opened()
     use_everything(source, tmp_path, launcher, SourceTable(kind="git", location=str(repository.path)))
     (repository.path / "f").write_text("longer than before\n")
@@ -183,13 +221,14 @@ def test_a_repository_with_such_settings_still_works(
 
 
 @pytest.mark.parametrize("link", ["directory", "file"])
-@pytest.mark.parametrize("case", SETTINGS)
+@pytest.mark.parametrize("cases", groups())
 def test_no_setting_in_an_archive_starts_a_program(
-    launcher: Launcher, hostile: Hostile, repository: Repository, tmp_path: Path, case: str, link: str
-) -> None:
+    launcher: Launcher, hostile: Hostile, repository: Repository, tmp_path: Path, cases: tuple[str, ...],
+    link: str,
+) -> None:  # fmt: skip
     checked_out(repository)
     (repository.path / "f").write_text("1\n")
-    hostile.configure(repository.path / ".git", case)
+    hostile.configure(repository.path / ".git", cases)
     if link == "file":
         (repository.path / ".git").rename(repository.path / "evil")
         (repository.path / ".git").write_text("gitdir: evil\n")
