@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from perftrail.builds import quota
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.compiler_caches import CACHE_SHARE
 from perftrail.builds.quota import Disk, RemovableBuild, Shrunk, bytes_below, items_to_remove, retention_value
@@ -159,33 +162,25 @@ def test_an_artefact_goes_with_the_last_build_that_leads_to_it(project: Project)
     assert there(build(project, one, how, disk_mib=100))
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from perftrail.builds import artefact, quota
-from perftrail.process import Launcher
-from perftrail.model.subject import Revision
-from tests.builds.test_eviction import BIG, build
-from tests.builds.subject_builder import Project
-root, revision, at = sys.argv[1:]
-left = int(at)
-def counted(act):
-    def acting(*words, **more):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return act(*words, **more)
-    return acting
-project = Project.__new__(Project)
-project.root, project.launcher = Path(root), Launcher()
-project.repository = type("There", (), {"path": Path(root) / "repository"})
-quota.remove_tree = counted(quota.remove_tree)
-quota.sync_directory = counted(quota.sync_directory)
-Path.rename = counted(Path.rename)
-build(project, Revision(id=revision), BIG, disk_mib=0.5)
-"""
-"""A program that builds beyond the quota and is killed at the n-th step of the removal of other builds."""
+def build_until_killed(project: Project, revision: Revision, *, steps: int) -> None:
+    """Build beyond the quota, and kill this process after this number of steps of the removal of other builds."""
+    left = steps
+
+    def counted(act: Callable[..., object]) -> Callable[..., object]:
+        def acting(*words: object, **more: object) -> object:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return act(*words, **more)
+
+        return acting
+
+    patch = pytest.MonkeyPatch()
+    for owner, name in ((quota, "remove_tree"), (quota, "sync_directory"), (Path, "rename")):
+        patch.setattr(owner, name, counted(getattr(owner, name)))
+    project.launcher = Launcher()  # the other one is that of the process that was forked
+    build(project, revision, BIG, disk_mib=0.5)
 
 
 def test_a_kill_while_builds_are_removed_leaves_no_partial_build_that_looks_finished(
@@ -195,11 +190,14 @@ def test_a_kill_while_builds_are_removed_leaves_no_partial_build_that_looks_fini
     half = 0
     for moment, revision in enumerate(revisions[1:]):
         build(project, revisions[0], BIG, disk_mib=100)
-        killed = subprocess.run(
-            [sys.executable, "-c", KILLED, project.root, revision.id, str(moment)],
-            cwd=Path(__file__).parents[2], capture_output=True, check=False,
-        )  # fmt: skip
-        assert killed.returncode == -9, killed.stderr
+        child = os.fork()
+        if child == 0:
+            try:
+                build_until_killed(project, revision, steps=moment)
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
         homes = [each for each in project.builds.iterdir() if len(each.name) == 32]
         finished = [each for each in homes if (each / "built.json").is_file()]
         assert all((each / "tree" / "big").stat().st_size == 1_000_000 for each in finished)

@@ -17,6 +17,7 @@ from perftrail.builds.incremental import (
     listing,
     read_state,
     update_tree,
+    write_state,
 )
 from perftrail.errors import StaleBuilds
 from perftrail.file_tree import exclusive_lock
@@ -138,21 +139,25 @@ def test_the_last_build_of_a_tree_is_checked_while_another_worker_looks_at_the_t
     assert taken_back.value.keys == (wrong.key,)
 
 
-def test_one_in_many_builds_is_checked_by_default(project: Project) -> None:
+@pytest.mark.parametrize("gap", [3, pytest.param(FIRST_CHECK, marks=pytest.mark.long)])
+def test_one_in_many_builds_is_checked_by_default(project: Project, gap: int) -> None:
     stale = {**FILES, "Makefile": STALE}
-    revisions = [
-        project.commit({**stale, "number.h": f"#define N {number}\n"}) for number in range(FIRST_CHECK + 1)
-    ]
+    revisions = [project.commit({**stale, "number.h": f"#define N {number}\n"}) for number in range(gap + 1)]
     builder = project.builder()
-    built = [build(builder, revision) for revision in revisions[:-1]]
+    built = [build(builder, revisions[0])]
+    (file,) = (project.builds / "worktrees").glob("*/state.json")
+    state = read_state(file)
+    assert state.gap == FIRST_CHECK
+    write_state(file, replace(state, gap=gap))
+    built += [build(builder, revision) for revision in revisions[1:-1]]
     assert {output_of(each) for each in built} == {"0"}
     with pytest.raises(StaleBuilds) as taken_back:
         build(builder, revisions[-1])
     assert taken_back.value.keys == tuple(each.key for each in built[1:])
-    assert [output_of(build(project, revisions[number])) for number in (0, 1, FIRST_CHECK)] == [
+    assert [output_of(build(project, revisions[number])) for number in (0, 1, gap)] == [
         "0",
         "2",
-        "20",
+        f"{2 * gap}",
     ]
 
 

@@ -308,7 +308,7 @@ def test_a_path_in_the_tree_is_printed_as_its_name_alone(project: Project) -> No
     assert str(project.builds) in Path(failure.log).read_text()
 
 
-DEEP = 'python3 -c \'import os\nfor n in range(1200): os.mkdir("d" * 50); os.chdir("d" * 50)\''
+DEEP = f'{sys.executable} -IS -c \'import os\nfor n in range(1200): os.mkdir("d" * 50); os.chdir("d" * 50)\''
 
 
 def test_a_build_of_an_endless_tree_fails_and_leaves_nothing(project: Project) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from perftrail.model.reads import BuildReads
 from tests.needs import needs
 
 STRACE = observer()
+PYTHON = f"{sys.executable} -IS"
+"""A Python that starts quickly: no script of a version manager, and no packages."""
 
 pytestmark = needs("strace")
 
@@ -21,7 +24,7 @@ def observe(tree: Path, script: str) -> BuildReads:
     assert STRACE is not None
     trace = tree.with_name("trace")
     done = subprocess.run(
-        [*observing_words(STRACE, trace), "/bin/sh", "-eu", "-c", script],
+        [*observing_words(STRACE, trace), "/bin/sh", "-eu", "-c", script.replace("python3", PYTHON)],
         cwd=tree,
         capture_output=True,
         check=False,

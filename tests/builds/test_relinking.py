@@ -85,12 +85,12 @@ def state_of(tree: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def test_layouts_differ_in_the_order_of_functions_and_run_alike(project: Project) -> None:
-    found = all_built(relinked(project.builder(), project.commit(PROJECT), range(1, 9)))
+    found = all_built(relinked(project.builder(), project.commit(PROJECT), range(1, 6)))
     orders = {tuple(functions(program(each))) for each in found}
-    assert len(orders) >= 3
+    assert len(orders) >= 2
     assert len({each.artefact for each in found}) == len(orders)
     assert {output_of(each) for each in found} == {"8\n"}
-    assert [each.layout for each in found] == list(range(1, 9))
+    assert [each.layout for each in found] == list(range(1, 6))
 
 
 def test_the_build_as_linked_stays_as_it_was_with_its_dates(project: Project) -> None:
@@ -410,10 +410,10 @@ def test_layouts_count_for_the_quota_and_go_before_the_build(project: Project) -
 
     revision = project.commit(PROJECT)
     roomy = builder(1e9)
-    found = all_built(relinked(roomy, revision, range(1, 9)))
+    found = all_built(relinked(roomy, revision, range(1, 5)))
     roomy.close()
-    tight = builder(200_000.0)
-    (last,) = all_built(relinked(tight, revision, (9,)))
+    tight = builder(100_000.0)
+    (last,) = all_built(relinked(tight, revision, (5,)))
     assert program(last).exists()
     assert sum(Path(each.directory).exists() for each in found) < len(found)
     assert any("removed to free disk space" in news for news in tight.messages())

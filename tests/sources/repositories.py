@@ -20,7 +20,7 @@ class Repository:
         self.path = path
         self._clock = 1_700_000_000
         git = path / ".git"
-        for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+        for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "hooks", "info"):
             (git / name).mkdir(parents=True)
         (git / "HEAD").write_text("ref: refs/heads/main\n")
         (git / "config").write_text(_CONFIG)

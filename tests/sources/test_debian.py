@@ -211,13 +211,38 @@ VERSIONS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
-@given(VERSIONS, VERSIONS)
-def test_two_versions_compare_as_dpkg_compares_them(one: str, other: str) -> None:
+def assert_compared_as_dpkg_does(one: str, other: str) -> None:
     first, second = DebianVersion.read(one), DebianVersion.read(other)
     relation = "lt" if first < second else "eq" if first == second else "gt"
     compared = subprocess.run(["dpkg", "--compare-versions", one, relation, other], check=False)
     assert compared.returncode == 0, (one, relation, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1.9", "1.10"),
+        ("1.0~a", "1.0"),
+        ("1.0", "1.0-0"),
+        ("1.0-1~", "1.0-1"),
+        ("1.0-1+b", "1.0-1"),
+        ("0:2", "2"),
+        ("1:0", "2"),
+        ("1.a", "1.+"),
+        ("1.0", "1.00"),
+        ("1~~", "1~"),
+    ],
+)
+def test_two_versions_compare_as_dpkg_compares_them(one: str, other: str) -> None:
+    assert_compared_as_dpkg_does(one, other)
+    assert_compared_as_dpkg_does(other, one)
+
+
+@pytest.mark.long
+@settings(max_examples=300, deadline=None)
+@given(VERSIONS, VERSIONS)
+def test_any_two_versions_compare_as_dpkg_compares_them(one: str, other: str) -> None:
+    assert_compared_as_dpkg_does(one, other)
 
 
 @pytest.mark.parametrize("written", ["1.0-" + "9" * 5000, "9" * 5000])

@@ -63,6 +63,23 @@ def opened(tmp_path: Path, launcher: Launcher, index: PackageIndex, monkeypatch:
     return open_it
 
 
+@pytest.fixture(scope="module")
+def source(
+    tmp_path_factory: pytest.TempPathFactory, launcher: Launcher, index: PackageIndex
+) -> Iterator[ReleaseSource]:
+    """One source for the module, whose releases are listed once: starting pip takes long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PIP_CONFIG_FILE", "/dev/null")
+        opened = open_releases(
+            "pypi:Perftrail.Planted",
+            cache=tmp_path_factory.mktemp("cache"),
+            starter=launcher,
+            index=index.url,
+        )
+        opened.history()
+    yield opened
+
+
 def imported(directory: Path, expression: str) -> str:
     done = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(directory)!r}); {expression}"],
@@ -73,8 +90,8 @@ def imported(directory: Path, expression: str) -> str:
     return done.stdout.strip()
 
 
-def test_releases_are_in_the_order_of_their_versions(opened: Open) -> None:
-    assert ids(opened().history()) == ["1.0", "1.2", "1.7", "1.8", "1.9", "1.10"]
+def test_releases_are_in_the_order_of_their_versions(source: ReleaseSource) -> None:
+    assert ids(source.history()) == ["1.0", "1.2", "1.7", "1.8", "1.9", "1.10"]
 
 
 def test_yanked_releases_and_candidates_are_included_on_request(opened: Open) -> None:
@@ -83,8 +100,9 @@ def test_yanked_releases_and_candidates_are_included_on_request(opened: Open) ->
 
 
 def test_a_range_contains_both_ends_however_they_are_written(opened: Open) -> None:
-    assert ids(opened(range="1.2..1.9").history()) == ["1.2", "1.7", "1.8", "1.9"]
-    assert ids(opened(range="v1.2.0..1.9.0").history()) == ["1.2", "1.7", "1.8", "1.9"]
+    source = opened(range="1.2..1.9")
+    assert ids(source.history()) == ["1.2", "1.7", "1.8", "1.9"]
+    assert ids(source.history("v1.2.0..1.9.0")) == ["1.2", "1.7", "1.8", "1.9"]
 
 
 @pytest.mark.parametrize(
@@ -98,13 +116,12 @@ def test_a_range_contains_both_ends_however_they_are_written(opened: Open) -> No
         ("old..1.2", '"old" is not a version number'),
     ],
 )
-def test_an_end_that_is_not_to_be_had_is_explained(opened: Open, range: str, words: str) -> None:
+def test_an_end_that_is_not_to_be_had_is_explained(source: ReleaseSource, range: str, words: str) -> None:
     with pytest.raises(SourceError, match=words):
-        opened(range=range).history()
+        source.history(range)
 
 
-def test_within_takes_ends_that_were_never_released(opened: Open) -> None:
-    source = opened()
+def test_within_takes_ends_that_were_never_released(source: ReleaseSource) -> None:
     assert source.within("1.1..1.8.5") == {"1.2", "1.7", "1.8"}
     assert source.within("..1.5") == {"1.0", "1.2"}
 
@@ -158,6 +175,7 @@ def test_a_release_is_installed_alone_and_compiled(
     assert "Successfully installed" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.slow("builds")
 def test_a_source_distribution_is_built(opened: Open, tmp_path: Path) -> None:
     opened().materialise(Revision(id="1.7"), str(tmp_path / "tree"), str(tmp_path / "log"))
@@ -183,12 +201,11 @@ def test_a_study_may_ask_for_source_distributions_or_for_wheels_alone(
                 index=served.url,
                 distribution=form,
             )
-            source.materialise(Revision(id="1.0"), str(tmp_path / form), str(tmp_path / "log"))
-            text = (tmp_path / form / f"{NAME}.py").read_text()
-            found[form] = (ids(source.history()), text, source.content(Revision(id="1.0")))
-    assert found["wheel"][:2] == (["1.0"], "V = 'wheel'\n")
-    assert found["sdist"][:2] == (["1.0", "1.1"], "V = 'source'\n")
-    assert found["wheel"][2] != found["sdist"][2]
+            found[form] = (ids(source.history()), source.content(Revision(id="1.0")))
+        source.materialise(Revision(id="1.0"), str(tmp_path / "sdist"), str(tmp_path / "log"))
+    assert (found["wheel"][0], found["sdist"][0]) == (["1.0"], ["1.0", "1.1"])
+    assert (tmp_path / "sdist" / f"{NAME}.py").read_text() == "V = 'source'\n"
+    assert found["wheel"][1] != found["sdist"][1]
 
 
 @pytest.mark.slow("builds")
@@ -199,6 +216,7 @@ def test_a_build_that_fails_says_what_it_raised(opened: Open, tmp_path: Path) ->
     assert "Traceback" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.slow("builds")
 def test_a_release_that_is_gone_says_so(opened: Open, tmp_path: Path) -> None:
     with pytest.raises(CheckoutFailed, match=r"No matching distribution found for perftrail-planted==1\.1"):
@@ -210,6 +228,20 @@ def test_content_distinguishes_releases_and_their_dependencies(opened: Open) -> 
     plain, needing = opened(), opened(requires=("perftrail-needed==3.1",))
     assert plain.content(one) == opened().content(one)
     assert len({plain.content(one), plain.content(other), needing.content(one)}) == 3
+
+
+@pytest.mark.long
+@pytest.mark.slow("builds")
+@pytest.mark.parametrize(("form", "sandboxed"), [("wheel", False), ("wheel", True), ("any", True)])
+def test_a_wheel_is_installed_where_a_source_distribution_is_not_wanted(
+    opened: Open, index: PackageIndex, launcher: Launcher, tmp_path: Path, form: str, sandboxed: bool
+) -> None:
+    opened()  # settings of pip
+    keys = {} if form == "any" else {"distribution": form}
+    table = SourceTable(kind="release", location="pypi:perftrail-planted", index=index.url, **keys)  # type: ignore[arg-type] # a form
+    source = ReleaseSource(table, cache=str(tmp_path / "cache"), starter=launcher, sandboxed=sandboxed)
+    source.materialise(Revision(id="1.2"), str(tmp_path / "tree"), str(tmp_path / "log"))
+    assert imported(tmp_path / "tree", f"import {NAME}; print({NAME}.V)") == "1.2"
 
 
 @pytest.mark.slow("builds")
@@ -226,7 +258,6 @@ def test_the_build_program_of_a_package_sees_no_secret_and_does_not_run_with_a_s
         table = SourceTable(kind="release", location="pypi:perftrail-planted", index=served.url)
         sandboxed = ReleaseSource(table, cache=str(tmp_path / "one"), starter=launcher, sandboxed=True)
         assert ids(sandboxed.history()) == ["1.0"]
-        sandboxed.materialise(Revision(id="1.0"), str(tmp_path / "wheel"), str(tmp_path / "log"))
         with pytest.raises(CheckoutFailed):
             sandboxed.materialise(Revision(id="1.1"), str(tmp_path / "refused"), str(tmp_path / "log"))
         assert not ran.exists()

@@ -47,7 +47,7 @@ def test_a_tree_with_exponentially_many_entries_is_not_written(
 def test_comparisons_with_such_a_tree_are_stopped(
     opened: Open, repository: Repository, launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "LARGEST_OUTPUT_BYTES", 16 << 20)
+    monkeypatch.setattr(client, "LARGEST_OUTPUT_BYTES", 2 << 20)
     monkeypatch.setattr(client, "LARGEST_MEMORY_BYTES", 128 << 20)
     bomb(repository)
     source = opened(sparse=("d1/**",))
