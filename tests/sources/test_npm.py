@@ -86,10 +86,12 @@ def test_an_end_that_was_deprecated_is_explained(source: ReleaseSource) -> None:
         source.history("1.9..1.11")
 
 
-def test_deprecated_and_pre_releases_are_included_on_request(
-    everything: ReleaseSource, tmp_path: Path
-) -> None:
+def test_deprecated_and_pre_releases_are_included_on_request(everything: ReleaseSource) -> None:
     assert ids(everything.history()) == ["1.9.0", "1.10.0", "1.11.0", "2.0.0-rc.1"]
+
+
+@pytest.mark.long
+def test_a_pre_release_is_downloaded(everything: ReleaseSource, tmp_path: Path) -> None:
     everything.materialise(Revision(id="2.0.0-rc.1"), str(tmp_path / "tree"), str(tmp_path / "log"))
     assert (tmp_path / "tree" / "index.js").read_text() == "2.0.0-rc.1"
 

@@ -80,6 +80,18 @@ def source(
     yield opened
 
 
+@pytest.fixture
+def listed(opened: Open, source: ReleaseSource) -> Open:
+    """Like `opened`, with the releases that the other source has listed."""
+
+    def open_it(**keys: object) -> ReleaseSource:
+        other = opened(**keys)
+        other._all = source._releases()
+        return other
+
+    return open_it
+
+
 def imported(directory: Path, expression: str) -> str:
     done = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(directory)!r}); {expression}"],
@@ -94,13 +106,13 @@ def test_releases_are_in_the_order_of_their_versions(source: ReleaseSource) -> N
     assert ids(source.history()) == ["1.0", "1.2", "1.7", "1.8", "1.9", "1.10"]
 
 
-def test_yanked_releases_and_candidates_are_included_on_request(opened: Open) -> None:
-    assert "1.3" in ids(opened(yanked=True).history())
-    assert ids(opened(prereleases=True).history())[-1] == "2.0rc1"
+def test_yanked_releases_and_candidates_are_included_on_request(listed: Open) -> None:
+    assert "1.3" in ids(listed(yanked=True).history())
+    assert ids(listed(prereleases=True).history())[-1] == "2.0rc1"
 
 
-def test_a_range_contains_both_ends_however_they_are_written(opened: Open) -> None:
-    source = opened(range="1.2..1.9")
+def test_a_range_contains_both_ends_however_they_are_written(listed: Open) -> None:
+    source = listed(range="1.2..1.9")
     assert ids(source.history()) == ["1.2", "1.7", "1.8", "1.9"]
     assert ids(source.history("v1.2.0..1.9.0")) == ["1.2", "1.7", "1.8", "1.9"]
 

@@ -68,24 +68,18 @@ PROMISORS = tuple(
     if any("promisor" in key for key in SETTINGS[case]) or case in {"included file", "another worktree's settings"}
 )  # fmt: skip
 """Cases in which objects are missing that another repository promises: those of perftrail may then be refused."""
-OTHERS = tuple(case for case in SETTINGS if case not in PROMISORS)
 _ALONE = ("filter, process", "diff driver", "text conversion")
 TOGETHER = {
     "promised objects": PROMISORS,
     "process and diff driver": ("filter, process", "diff driver"),
     "text conversion": ("text conversion",),
-    "all others": tuple(case for case in OTHERS if case not in _ALONE),
+    "all others": tuple(case for case in SETTINGS if case not in (*PROMISORS, *_ALONE)),
 }
-"""Cases that do not hide each other, to be tried at once; each of them alone is tried by `make test-long`."""
+"""Cases that do not hide each other, to be tried at once; `make test-long` also tries each of them alone."""
 
 
-def groups(*, among: tuple[str, ...] = tuple(SETTINGS)) -> list[pytest.ParameterSet]:
-    """Return parameters: groups of cases, and as long tests the cases one by one."""
-    together = {name: cases for name, cases in TOGETHER.items() if set(cases) <= set(among)}
-    return [
-        *(pytest.param(cases, id=f"{name} at once") for name, cases in together.items()),
-        *(pytest.param((case,), id=case, marks=pytest.mark.long) for case in among),
-    ]
+AT_ONCE = [pytest.param(cases, id=f"{name} at once") for name, cases in TOGETHER.items()]
+ONE_BY_ONE = [pytest.param((case,), id=case, marks=pytest.mark.long) for case in SETTINGS]
 
 
 ATTRIBUTES = "* filter=evil diff=evil merge=evil\n"
@@ -189,7 +183,7 @@ def use_everything(source: GitSource, home: Path, launcher: Launcher, table: Sou
     patches.apply(PATCH, onto=history[2], workplace=str(home / "work"))
 
 
-@pytest.mark.parametrize("cases", groups())
+@pytest.mark.parametrize("cases", [*AT_ONCE, *ONE_BY_ONE])
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_no_setting_of_a_repository_starts_a_program(
     opened: Open, repository: Repository, launcher: Launcher, hostile: Hostile, tmp_path: Path,
@@ -207,7 +201,7 @@ def test_no_setting_of_a_repository_starts_a_program(
     assert hostile.started() == ""
 
 
-@pytest.mark.parametrize("cases", groups(among=OTHERS))
+@pytest.mark.parametrize("cases", AT_ONCE[1:])
 def test_a_repository_with_such_settings_still_works(
     opened: Open, repository: Repository, launcher: Launcher, hostile: Hostile, tmp_path: Path,
     cases: tuple[str, ...],
@@ -221,7 +215,7 @@ def test_a_repository_with_such_settings_still_works(
 
 
 @pytest.mark.parametrize("link", ["directory", "file"])
-@pytest.mark.parametrize("cases", groups())
+@pytest.mark.parametrize("cases", AT_ONCE)
 def test_no_setting_in_an_archive_starts_a_program(
     launcher: Launcher, hostile: Hostile, repository: Repository, tmp_path: Path, cases: tuple[str, ...],
     link: str,
