@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perftrail.errors import UsageError
@@ -24,6 +24,7 @@ def test_a_command_is_split_as_a_shell_splits_and_run_without_one() -> None:
     assert entry.arguments == ("prog", "a b", "c", "|", "")
 
 
+@settings(max_examples=20)
 @given(
     st.lists(st.text(st.characters(blacklist_characters="\0", codec="utf-8")), min_size=1).filter(
         lambda w: w[0]

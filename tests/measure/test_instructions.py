@@ -116,6 +116,7 @@ def test_a_c_program_counts_the_same_three_times_and_more_work_is_more(tmp_path:
 
 
 @needs_valgrind
+@pytest.mark.long
 @pytest.mark.slow("processor")
 def test_a_python_program_counts_the_same_three_times(tmp_path: Path) -> None:
     code = "import json, re; print(sorted({str(n) for n in range(2000)}), json.dumps({'a': [1]}))"

@@ -294,12 +294,12 @@ def test_as_linked_two_builds_of_equal_source_differ_and_the_answer_says_that_it
     tmp_path: Path,
 ) -> None:
     sure = []
-    for number in range(20):
+    for number in range(5):
         session = session_of(tmp_path, machine(Layouts(0.015, number), noise=0.005, seed=number))
         found = compared(session)
         if is_sure(found):
             sure.append(found)
-    assert len(sure) > 5
+    assert len(sure) >= 2
     for found in sure:
         assert (
             "the memory layouts of these builds may cause the difference; "
@@ -321,11 +321,13 @@ def test_two_builds_of_an_interpreted_program_differ_without_advice_to_relink(tm
     assert "[build] relink" not in FORMATS["github"](found)
 
 
-@pytest.mark.slow("processor")
-def test_over_layouts_builds_of_equal_source_are_not_called_different(tmp_path: Path) -> None:
-    """Forty pairs of builds, each a standard deviation of 1.5 % off: as linked, most of them are."""
+@pytest.mark.parametrize(
+    "count", [4, pytest.param(40, marks=[pytest.mark.long, pytest.mark.slow("processor")])]
+)
+def test_over_layouts_builds_of_equal_source_are_not_called_different(tmp_path: Path, count: int) -> None:
+    """Pairs of builds, each a standard deviation of 1.5 % off: as linked, most of them are called different."""
     sure = 0
-    for number in range(40):
+    for number in range(count):
         session = session_of(
             tmp_path, machine(Layouts(0.015, number), noise=0.005, seed=number), custom_study=relinked()
         )
@@ -392,12 +394,14 @@ FITTED = FittedPatch(
 )
 
 
-@pytest.mark.slow("processor")
-def test_the_gain_of_a_back_port_is_over_layouts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "count", [4, pytest.param(20, marks=[pytest.mark.long, pytest.mark.slow("processor")])]
+)
+def test_the_gain_of_a_back_port_is_over_layouts(tmp_path: Path, count: int) -> None:
     """A gain of 5 % with layouts that scatter by 1 %: as linked, it is off by a quarter of itself."""
     covered = {True: 0, False: 0}
     for relink in (True, False):
-        for number in range(20):
+        for number in range(count):
             layouts = Layouts(0.01, number, change=-0.05)
             custom_study = relinked() if relink else a_study(measure=POLICY)
             session = session_of(
@@ -410,8 +414,8 @@ def test_the_gain_of_a_back_port_is_over_layouts(tmp_path: Path) -> None:
             if relink:
                 assert wall.layouts == wall.replicates
                 assert wall.basis in ("layouts", "")
-    assert covered[True] >= 19
-    assert covered[False] <= 12
+    assert covered[True] >= count - 1
+    assert covered[False] <= 0.6 * count
 
 
 def test_neighbouring_revisions_show_how_much_builds_differ(tmp_path: Path) -> None:
