@@ -30,7 +30,7 @@ outputs = ["program"]
 [benchmark.work]
 build = ["sh {{build}}/link.sh", "cp {{build}}/program {{out}}/program"]
 command = "{command}"
-timeout = "5s"
+timeout = "2s"
 memory_limit = "64MiB"
 metrics = {{ cost = {{ pattern = 'cost ([-0-9a-z.]+)' }} }}
 
@@ -117,7 +117,7 @@ def test_a_failure_is_reported_at_its_stage(failures: dict[str, Failure | float]
         ("crash by exit", "exit code 3: assertion failed"),
         ("crash after an output", 'exit code 1; its last line is "cost 17"'),
         ("crash by signal", "signal 11"),
-        ("timeout", "5.0 s"),
+        ("timeout", "2.0 s"),
         ("memory", "64"),
         ("metric zero", "only values above zero can be compared"),
         ("metric negative", "only values above zero can be compared"),

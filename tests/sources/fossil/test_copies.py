@@ -91,7 +91,6 @@ def test_an_edited_comment_is_the_one_that_counts(opened: Open, lived_in: tuple[
     assert opened(file).history()[-1].summary == "said better"
 
 
-@pytest.mark.slow("builds")
 def test_an_address_is_cloned_once_and_pulled_when_something_is_missing(
     opened: Open, lived_in: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -111,7 +110,6 @@ def test_an_address_is_cloned_once_and_pulled_when_something_is_missing(
         opened(address, range="v2..v9").history()
 
 
-@pytest.mark.slow("builds")
 def test_a_clone_that_fails_says_why_and_keeps_the_password(opened: Open, user_cache: Path) -> None:
     before = set(user_cache.rglob("copy.fossil"))
     with pytest.raises(SourceError, match="fossil cannot clone it") as caught:
