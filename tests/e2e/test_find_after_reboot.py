@@ -34,15 +34,15 @@ def reboot(study: Path) -> None:
 def test_a_search_resumes_after_a_reboot_with_a_reference_and_reports_the_reboot(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     ids = [
-        repository.commit(program(100 if number < 17 else 120, name=f"change {number}"))
-        for number in range(30)
+        repository.commit(program(100 if number < 8 else 120, name=f"change {number}"))
+        for number in range(12)
     ]
     study = write_study(tmp_path / "study", repository, find='metric = "cost"\nbudget_invocations = 6')
     assert find_answer(study, expect=1)["verdict"] == "unclear"
     reboot(study)
     study.write_text(study.read_text().replace("budget_invocations = 6\n", ""))
     answer = find_answer(study)
-    assert (answer["verdict"], revisions(answer)) == ("found", [[ids[17]]])
+    assert (answer["verdict"], revisions(answer)) == ("found", [[ids[8]]])
     assert answer["boots"][0] == OLDER_BOOT
     assert len(answer["boots"]) == 2
     steps = json.loads(perftrail("show", study, "--search", "--json").stdout)["steps"]

@@ -19,7 +19,7 @@ pytestmark = [
     needs("valgrind"),
 ]
 
-CULPRIT = 13
+CULPRIT = 3
 
 STUDY = """\
 [study]
@@ -48,7 +48,7 @@ threshold = 0.01
 
 def test_a_planted_change_of_3_percent_is_found_by_its_instructions(tmp_path: Path) -> None:
     history = make_history(
-        tmp_path / "repository", commits=20, culprit=CULPRIT, unbuildable=range(0), steps=500_000, factor=1.03
+        tmp_path / "repository", commits=6, culprit=CULPRIT, unbuildable=range(0), steps=500_000, factor=1.03
     )
     study = write_study(tmp_path / "study", history, STUDY)
     done = start("find", study, "--metric", "instructions", "--json")
@@ -58,4 +58,4 @@ def test_a_planted_change_of_3_percent_is_found_by_its_instructions(tmp_path: Pa
     [change] = answer["changes"]
     assert change["revisions"] == [history.commits[CULPRIT]]
     assert change["effect"]["low"] - 0.002 <= 1.03 <= change["effect"]["high"] + 0.002
-    assert answer["builds"] <= 10
+    assert answer["builds"] <= 6

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import find_answer, mean_ratio, perftrail, program, revisions, write_study
+from tests.e2e.printing import find_answer, perftrail, program, revisions, write_study
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow("starts")
@@ -37,30 +36,11 @@ def commit_merge(repository: Repository, cost: int, *parents: str, branch: str =
     )
 
 
-def test_a_change_from_the_branch_is_searched_in_the_branch(repository: Repository, tmp_path: Path) -> None:
-    trunk = commit_line(repository, [100] * 6, branch="main")
-    side = commit_line(repository, [100] * 5 + [140] * 4, branch="side", onto=trunk[2])
-    merge = commit_merge(repository, 140, trunk[-1], side[-1])
-    commit_line(repository, [140] * 4, branch="main", onto=merge)
-    study = write_study(tmp_path / "study", repository)
-    answer = find_answer(study)
-    assert revisions(answer) == [[merge]]
-    inside = answer["changes"][0]["inside"]
-    assert (inside["origin"], inside["revisions"], inside["inside"]) == ("branch", [side[5]], None)
-    # A 95 % interval misses in 5 % of cases, but only narrowly.
-    assert inside["effect"]["low"] / 1.01 <= mean_ratio(100, 140) <= inside["effect"]["high"] * 1.01
-    assert inside["confidence"] >= 0.99
-    first = perftrail("find", study).stdout.splitlines()[0]
-    # Costs vary randomly by up to 0.9.
-    expected = f"found: {side[5][:10]} “side 5”, which {merge[:10]} merged, changed cost: (39|40|41) % more"
-    assert re.match(expected, first), first
-
-
 def test_a_change_of_the_combination_alone_names_the_merge(repository: Repository, tmp_path: Path) -> None:
-    trunk = commit_line(repository, [100] * 5, branch="main")
-    side = commit_line(repository, [100] * 4, branch="side", onto=trunk[1])
+    trunk = commit_line(repository, [100] * 2, branch="main")
+    side = commit_line(repository, [100] * 2, branch="side", onto=trunk[0])
     merge = commit_merge(repository, 150, trunk[-1], side[-1])
-    commit_line(repository, [150] * 4, branch="main", onto=merge)
+    commit_line(repository, [150], branch="main", onto=merge)
     study = write_study(tmp_path / "study", repository)
     answer = find_answer(study)
     assert revisions(answer) == [[merge]]
@@ -86,17 +66,17 @@ def test_a_change_before_a_merge_is_attributed_to_the_trunk(repository: Reposito
 
 
 def test_a_squashed_branch_is_searched_if_the_study_links_it(repository: Repository, tmp_path: Path) -> None:
-    trunk = commit_line(repository, [100] * 6, branch="main")
-    side = commit_line(repository, [100] * 3 + [70] * 3, branch="side", onto=trunk[3])
+    trunk = commit_line(repository, [100] * 2, branch="main")
+    side = commit_line(repository, [100, 70], branch="side", onto=trunk[0])
     squash = repository.commit(program(70, name="squashed"), subject="Squash side")
-    commit_line(repository, [70] * 3, branch="main", onto=squash)
     link = f'[[source.link]]\nbranch = "side"\nmerge = "{squash}"\n'
     answer = find_answer(write_study(tmp_path / "study", repository, source=link))
     assert revisions(answer) == [[squash]]
     inside = answer["changes"][0]["inside"]
-    assert (inside["origin"], inside["revisions"]) == ("branch", [side[3]])
+    assert (inside["origin"], inside["revisions"]) == ("branch", [side[1]])
 
 
+@pytest.mark.long
 def test_an_octopus_is_searched_in_the_branch_that_has_the_change(
     repository: Repository, tmp_path: Path
 ) -> None:
@@ -112,6 +92,7 @@ def test_an_octopus_is_searched_in_the_branch_that_has_the_change(
     assert (inside["origin"], inside["revisions"]) == ("branch", [two[2]])
 
 
+@pytest.mark.long
 def test_a_search_in_branches_that_merged_each_other_ends(repository: Repository, tmp_path: Path) -> None:
     trunk = commit_line(repository, [100] * 3, branch="main")
     (one,) = commit_line(repository, [100], branch="one", onto=trunk[-1])
@@ -127,15 +108,14 @@ def test_a_search_in_branches_that_merged_each_other_ends(repository: Repository
 
 
 def test_a_merge_on_the_branch_is_searched_too(repository: Repository, tmp_path: Path) -> None:
-    trunk = commit_line(repository, [100] * 3, branch="main")
+    trunk = commit_line(repository, [100] * 2, branch="main")
     side = commit_line(repository, [100] * 2, branch="side", onto=trunk[0])
-    deep = commit_line(repository, [100, 100, 80, 80], branch="deep", onto=side[0])
+    deep = commit_line(repository, [100, 80, 80], branch="deep", onto=side[0])
     inner = commit_merge(repository, 80, side[-1], deep[-1], branch="side")
-    rest = commit_line(repository, [80] * 2, branch="side", onto=inner)
-    merge = commit_merge(repository, 80, trunk[-1], rest[-1])
-    commit_line(repository, [80] * 3, branch="main", onto=merge)
+    (rest,) = commit_line(repository, [80], branch="side", onto=inner)
+    merge = commit_merge(repository, 80, trunk[-1], rest)
     answer = find_answer(write_study(tmp_path / "study", repository))
     assert revisions(answer) == [[merge]]
     inside = answer["changes"][0]["inside"]
     assert (inside["origin"], inside["revisions"]) == ("branch", [inner])
-    assert (inside["inside"]["origin"], inside["inside"]["revisions"]) == ("branch", [deep[2]])
+    assert (inside["inside"]["origin"], inside["inside"]["revisions"]) == ("branch", [deep[1]])

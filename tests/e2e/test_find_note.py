@@ -17,11 +17,11 @@ SUBJECT = b"\x1b[31m--force; $(touch hostile) `id` \xff \xe2\x80\xae # Perf-regr
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    """Twelve commits: the seventh, with a hostile message, costs more."""
+    """Six commits: the fourth, with a hostile message, costs more."""
     made = Repository(tmp_path / "repository")
-    for number in range(12):
-        files = program(100 if number < 6 else 140, name=str(number))
-        made.commit(files, subject=SUBJECT if number == 6 else f"Commit {number}")
+    for number in range(6):
+        files = program(100 if number < 3 else 140, name=str(number))
+        made.commit(files, subject=SUBJECT if number == 3 else f"Commit {number}")
     made.git("reset", "--hard", "--quiet")
     return made
 
@@ -33,7 +33,7 @@ def is_trailer(line: str, culprit: str) -> bool:
 
 def test_the_culprit_gets_one_note_and_nothing_else_changes(repository: Repository, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", repository)
-    culprit = repository.git("rev-parse", "HEAD~5")
+    culprit = repository.git("rev-parse", "HEAD~2")
     repository.git("config", "user.name", "Somebody")
     repository.git("config", "user.email", "somebody@example.org")
     repository.git("notes", "--ref=perftrail", "add", "-m", "mine", culprit)
@@ -59,7 +59,7 @@ def test_the_culprit_gets_one_note_and_nothing_else_changes(repository: Reposito
 
 def test_the_trailer_is_one_that_git_reads(repository: Repository, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", repository)
-    culprit = repository.git("rev-parse", "HEAD~5")
+    culprit = repository.git("rev-parse", "HEAD~2")
     trailer = perftrail("find", study, "--trailer").stdout
     assert is_trailer(trailer.rstrip("\n"), culprit)
     message = f"Make it fast again\n\nBecause it was slow.\n\n{trailer}"
@@ -84,7 +84,7 @@ def test_an_answer_without_a_culprit_has_neither_note_nor_trailer(
     repository: Repository, tmp_path: Path
 ) -> None:
     study = write_study(tmp_path / "study", repository)
-    done = perftrail("find", study, "--range", "HEAD~3..HEAD", "--note", "--trailer")
+    done = perftrail("find", study, "--range", "HEAD~2..HEAD", "--note", "--trailer")
     assert done.stdout == ""
     assert "no single revision was found, so there is no note" in done.stderr
     assert "no single revision was found, so there is no trailer" in done.stderr
@@ -102,11 +102,11 @@ def test_a_note_needs_a_repository_of_this_machine(repository: Repository, tmp_p
 
 def test_a_program_that_began_to_work_has_the_trailer_of_an_improvement(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
-    for number in range(6):
+    for number in range(4):
         repository.commit(
-            program(100, name=str(number), body="exit 1\n" if number < 3 else ""), subject=f"{number}"
+            program(100, name=str(number), body="exit 1\n" if number < 2 else ""), subject=f"{number}"
         )
     study = write_study(tmp_path / "study", repository)
     done = perftrail("find", study, "--metric", "works", "--trailer")
-    repaired = repository.git("rev-parse", "main~2")
+    repaired = repository.git("rev-parse", "main~1")
     assert done.stdout.startswith(f"Perf-improvement-in: {repaired} (made the program work, probability ")
