@@ -206,7 +206,7 @@ def test_a_command_resumes_after_ten_kills_at_random_instants(
 
 @pytest.mark.slow("starts")
 @pytest.mark.parametrize(
-    "pause", [pytest.param(each, marks=pytest.mark.long) for each in (0.0, 0.001, 0.2)] + [0.02]
+    "pause", [*(pytest.param(each, marks=pytest.mark.long) for each in (0.0, 0.001, 0.2)), 0.02]
 )
 def test_ctrl_c_twice_ends_without_a_traceback_and_keeps_what_is_stored(
     history: History, tmp_path: Path, pause: float
