@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from perftrail.cli.main import COMMANDS, GROUPS
+from tests.cli.calling import called
 from tests.e2e.histories import make_history, write_study
-from tests.starting import start
+from tests.starting import Started, start
 
 GOOD = """\
 [study]
@@ -29,18 +32,14 @@ def perftrail(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedP
     return start(*arguments, cwd=cwd)
 
 
-def test_help_names_every_command_and_the_exit_codes() -> None:
+def test_help_shows_every_command_in_its_group_and_the_exit_codes() -> None:
     done = perftrail("--help")
     assert done.returncode == 0
     assert all(name in done.stdout for name in COMMANDS)
     assert "130" in done.stdout
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_the_description_of_the_list(command: str) -> None:
-    done = perftrail(command, "--help")
-    assert done.returncode == 0
-    assert "Usage:" in done.stdout
+    lines = done.stdout.splitlines()
+    titles = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert titles == ["Options", *GROUPS]
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -55,20 +54,14 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_help_shows_the_commands_in_groups() -> None:
-    lines = perftrail("--help").stdout.splitlines()
-    titles = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
-    assert titles == ["Options", *GROUPS]
-
-
 def test_a_mistyped_command_is_answered_with_the_near_miss() -> None:
-    done = perftrail("fnd")
+    done = called("fnd")
     assert done.returncode == 2
     assert 'unknown command "fnd"; did you mean "find"?' in done.stderr
 
 
 def test_an_unknown_command_is_wrong_usage() -> None:
-    done = perftrail("fnid")
+    done = called("fnid")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
 
@@ -89,20 +82,20 @@ def test_without_a_study_the_nearest_file_upwards_is_used(tmp_path: Path) -> Non
     (tmp_path / "perftrail.toml").write_text(GOOD)
     inside = tmp_path / "a" / "b"
     inside.mkdir(parents=True)
-    done = perftrail("check", "--json", cwd=inside)
+    done = called("check", "--json", cwd=inside)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["revisions"] == 1
 
 
 def test_without_any_study_the_remedy_is_printed(tmp_path: Path) -> None:
-    done = perftrail("check", cwd=tmp_path)
+    done = called("check", cwd=tmp_path)
     assert done.returncode == 2
     assert "perftrail.toml" in done.stderr
 
 
 def test_an_unknown_metric_names_the_near_miss(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD)
-    done = perftrail("find", str(tmp_path), "--metric", "wal")
+    done = called("find", str(tmp_path), "--metric", "wal")
     assert done.returncode == 2
     assert '"wall"' in done.stderr
 
@@ -113,36 +106,46 @@ def test_an_unknown_metric_names_the_near_miss(tmp_path: Path) -> None:
 )
 def test_invalid_values_are_wrong_usage(tmp_path: Path, arguments: tuple[str, str]) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD)
-    done = perftrail("find", str(tmp_path), "--metric", "wall", *arguments)
+    done = called("find", str(tmp_path), "--metric", "wall", *arguments)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert arguments[0].removeprefix("--") in done.stderr
 
 
-def test_a_run_measures_and_a_second_run_starts_nothing(tmp_path: Path) -> None:
-    (tmp_path / "perftrail.toml").write_text(GOOD + "[measure]\ninvocations = 6\n")
-    done = perftrail("run", str(tmp_path), "--json")
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A study of six invocations that was run, and what its run printed."""
+    study = tmp_path_factory.mktemp("measured")
+    (study / "perftrail.toml").write_text(
+        GOOD + '[measure]\ninvocations = 6\n[find]\nmetric = "wall"\nthreshold = 0.05\n'
+    )
+    return study, perftrail("run", str(study), "--json")
+
+
+def test_a_run_measures_and_a_second_run_starts_nothing(
+    measured: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    study, done = measured
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["measured"] == 1
-    [row] = json.loads(perftrail("show", str(tmp_path), "--json").stdout)
+    [row] = json.loads(called("show", study, "--json").stdout)
     assert (row["metric"], row["unit"], row["count"]) == ("wall", "s", 6)
     assert row["estimate"]["low"] <= row["estimate"]["value"] <= row["estimate"]["high"]
-    assert json.loads(perftrail("run", str(tmp_path), "--json").stdout)["invocations"] == 0
+    assert json.loads(perftrail("run", str(study), "--json").stdout)["invocations"] == 0
 
 
 def test_a_dry_run_shows_the_plan_and_builds_nothing(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD)
-    done = perftrail("run", str(tmp_path), "--dry-run", "--json")
+    done = called("run", str(tmp_path), "--dry-run", "--json")
     assert json.loads(done.stdout)["builds"]["left"] == 1
     assert not (tmp_path / ".perftrail" / "results.db").exists()
 
 
-def test_a_dry_run_ends_with_the_command_whose_plan_it_is(tmp_path: Path) -> None:
-    (tmp_path / "perftrail.toml").write_text(
-        GOOD + '[measure]\ninvocations = 2\n[find]\nmetric = "wall"\nthreshold = 0.05\n'
-    )
-    perftrail("run", str(tmp_path), "--json")
-    done = perftrail("run", "--dry-run", "--only", "benchmark=ec*", cwd=tmp_path)
+def test_a_dry_run_ends_with_the_command_whose_plan_it_is(
+    measured: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    study, _ = measured
+    done = called("run", "--dry-run", "--only", "benchmark=ec*", cwd=study)
     assert done.stdout.splitlines()[-1] == "Next: perftrail run --only 'benchmark=ec*'", done.stderr
 
 
@@ -161,7 +164,7 @@ def test_an_invalid_option_shows_an_example_of_a_valid_one(
     tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD)
-    done = perftrail("find", str(tmp_path), *options)
+    done = called("find", str(tmp_path), *options)
     assert done.returncode == 2
     assert message in done.stderr
 
@@ -176,9 +179,9 @@ def test_a_run_without_any_sample_exits_1(tmp_path: Path) -> None:
 def test_only_chooses_a_part_of_the_plan(tmp_path: Path) -> None:
     history = make_history(tmp_path / "repository", commits=3, culprit=None, unbuildable=range(0), steps=1000)
     study = write_study(tmp_path / "study", history)
-    done = perftrail("check", str(study), "--only", f"revision={history.commits[1]}", "--json")
+    done = called("check", str(study), "--only", f"revision={history.commits[1]}", "--json")
     assert json.loads(done.stdout)["subjects"] == 1
-    wrong = perftrail("check", str(study), "--only", "revison=x")
+    wrong = called("check", str(study), "--only", "revison=x")
     assert wrong.returncode == 2
     assert "revision" in wrong.stderr
 
@@ -190,7 +193,7 @@ def test_a_pipe_gets_no_colours(tmp_path: Path) -> None:
 
 
 def test_the_schema_is_json() -> None:
-    done = perftrail("check", "--schema")
+    done = called("check", "--schema")
     assert json.loads(done.stdout)["$schema"].startswith("https://json-schema.org/")
 
 
@@ -200,20 +203,20 @@ def test_show_prints_failed_builds_and_comparisons_for_programs(tmp_path: Path) 
     )
     study = write_study(tmp_path / "study", history)
     assert perftrail("run", str(study)).returncode == 0
-    found = json.loads(perftrail("show", str(study), "--failures", "--json").stdout)
+    found = json.loads(called("show", str(study), "--failures", "--json").stdout)
     [group] = found["failures"]
     assert (group["stage"], group["revisions"]) == ("build", [history.commits[1]])
     assert found["skipped"] == []
-    printed = perftrail("show", str(study), "--failures").stdout
+    printed = called("show", str(study), "--failures").stdout
     assert "1 failure at build: " in printed
-    assert printed.strip() in perftrail("show", str(study)).stdout
-    assert json.loads(perftrail("show", str(study), "--comparisons", "--json").stdout) == []
-    missing = perftrail("show", str(study), "--comparisons")
+    assert printed.strip() in called("show", str(study)).stdout
+    assert json.loads(called("show", str(study), "--comparisons", "--json").stdout) == []
+    missing = called("show", str(study), "--comparisons")
     assert (missing.returncode, missing.stderr) == (
         1,
         "no comparison yet; compare two revisions with: perftrail compare BASE HEAD\n",
     )
-    both = perftrail("show", str(study), "--comparisons", "--failures")
+    both = called("show", str(study), "--comparisons", "--failures")
     assert both.returncode == 2
     assert "--comparisons cannot be combined with --failures" in both.stderr
 
@@ -221,7 +224,7 @@ def test_show_prints_failed_builds_and_comparisons_for_programs(tmp_path: Path) 
 def test_show_without_samples_names_the_next_command(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD)
     for arguments in (("show",), ("show", "--search")):
-        done = perftrail(*arguments, str(tmp_path))
+        done = called(*arguments, str(tmp_path))
         assert done.returncode == 1
         assert "perftrail" in done.stderr
 
@@ -229,18 +232,18 @@ def test_show_without_samples_names_the_next_command(tmp_path: Path) -> None:
 def test_a_second_perftrail_names_the_process_with_the_lock(tmp_path: Path) -> None:
     slow = GOOD.replace("echo hello", "sleep 30")
     (tmp_path / "perftrail.toml").write_text(slow)
-    first = subprocess.Popen(
-        [sys.executable, "-m", "perftrail", "run", str(tmp_path)], stderr=subprocess.DEVNULL
-    )
-    try:
-        lock = tmp_path / ".perftrail" / "results.db.lock"
-        while not (lock.exists() and str(first.pid) in lock.read_text()):
-            assert first.poll() is None
-            os.sched_yield()
-        done = perftrail("run", str(tmp_path), "--no-wait")
-    finally:
-        first.kill()
-        first.wait()
+    lock = tmp_path / ".perftrail" / "results.db.lock"
+    with (
+        (tmp_path / "output").open("wb") as output,
+        Started(["run", str(tmp_path)], output.fileno(), output.fileno()) as first,
+    ):
+        try:
+            while not (lock.exists() and str(first.pid) in lock.read_text()):
+                assert first.poll() is None
+                time.sleep(0.01)
+            done = called("run", str(tmp_path), "--no-wait")
+        finally:
+            first.send_signal(signal.SIGKILL)
     assert done.returncode == 1
     assert str(first.pid) in done.stderr
 
@@ -261,11 +264,5 @@ def test_measured_programs_inherit_the_users_thread_settings() -> None:
     shown = 'echo "threads: ${OMP_NUM_THREADS-as many as there are}" >&2'
     own = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     for environment, reported in ((own, "as many as there are"), ({**own, "OMP_NUM_THREADS": "3"}, "3")):
-        done = subprocess.run(
-            [sys.executable, "-m", "perftrail", "measure", "--shell", "-r", "2", "--show-output", shown],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=environment,
-        )
+        done = start("measure", "--shell", "-r", "1", "-w", "0", "--show-output", shown, env=environment)
         assert f"threads: {reported}" in done.stdout + done.stderr

@@ -39,7 +39,9 @@ def found(name: str) -> click.Command:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_has_common_options_two_examples_and_the_documentation(name: str) -> None:
-    text = CliRunner().invoke(cli, [name, "--help"], prog_name="perftrail").output
+    done = CliRunner().invoke(cli, [name, "--help"], prog_name="perftrail")
+    text = done.output
+    assert (done.exit_code, text.startswith(f"Usage: perftrail {name}")) == (0, True), text
     if name != "store":
         assert "\nCommon options:\n" in text
         assert "--color [auto|always|never]" in text.partition("\nCommon options:\n")[2]
