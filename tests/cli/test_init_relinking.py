@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.calling import called
 from tests.cli.test_commands import perftrail
 from tests.needs import skip_for
 from tests.sources.repositories import Repository
@@ -42,6 +43,7 @@ class Project:
     name: str
     files: Mapping[str, str]
     tools: tuple[str, ...] = field(default=("cc", "ld.lld"))
+    long: bool = False
 
 
 PROJECTS = (
@@ -61,6 +63,7 @@ PROJECTS = (
     ),
     Project(
         name="autotools",
+        long=True,
         files={
             **C,
             "configure.ac": "AC_INIT([tiny], [1.0])\nAM_INIT_AUTOMAKE([foreign])\nAC_PROG_CC\n"
@@ -71,6 +74,7 @@ PROJECTS = (
     ),
     Project(
         name="cmake",
+        long=True,
         files={
             **C,
             "CMakeLists.txt": "cmake_minimum_required(VERSION 3.10)\nproject(tiny C)\n"
@@ -80,6 +84,7 @@ PROJECTS = (
     ),
     Project(
         name="meson",
+        long=True,
         files={**C, "meson.build": f"project('tiny', 'c')\nexecutable('tiny', {SOURCES.split()!r})\n"},
         tools=("meson", "ninja", "cc", "ld.lld"),
     ),
@@ -93,6 +98,7 @@ PROJECTS = (
     ),
     Project(
         name="cargo workspace",
+        long=True,
         files={
             "Cargo.toml": '[workspace]\nmembers = ["crates/*"]\nresolver = "2"\n',
             "crates/part/Cargo.toml": '[package]\nname = "part"\nversion = "1.0.0"\nedition = "2021"\n',
@@ -105,6 +111,7 @@ PROJECTS = (
     ),
     Project(
         name="go",
+        long=True,
         files={
             "go.mod": "module example.invalid/tiny\n\ngo 1.20\n",
             "cmd/tiny/main.go": 'package main\n\nimport "flag"\n\nfunc main() { flag.Parse() }\n',
@@ -112,6 +119,15 @@ PROJECTS = (
         tools=("go",),
     ),
 )
+
+
+def initialised(files: Mapping[str, str], directory: Path) -> tuple[Repository, str]:
+    """Return a repository of these files with the study of `init`, and what that printed."""
+    repository = Repository(directory / "tiny")
+    repository.commit(files)
+    done = called("init", cwd=repository.path)
+    assert done.returncode == 0, done.stderr
+    return repository, done.stdout
 
 
 def uncommented(text: str) -> str:
@@ -124,19 +140,25 @@ def uncommented(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.slow("builds")
-@pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
+@pytest.mark.parametrize(
+    "project",
+    [
+        pytest.param(each, marks=[pytest.mark.slow("builds"), *([pytest.mark.long] if each.long else [])])
+        for each in PROJECTS
+    ],
+    ids=lambda project: project.name,
+)
 def test_the_relink_lines_of_init_make_different_programs_that_run(project: Project, tmp_path: Path) -> None:
     lacking = [tool for tool in project.tools if shutil.which(tool) is None]
     if lacking:
         skip_for(*lacking)
-    repository = Repository(tmp_path / "tiny")
-    repository.commit(project.files)
-    assert perftrail("init", cwd=repository.path).returncode == 0
+    repository, begun = initialised(project.files, tmp_path)
+    assert "lld is not installed" not in begun
     file = repository.path / "perftrail.toml"
     written = file.read_text()
     assert "# relink = [" in written
     file.write_text(uncommented(written))
+    assert "lld is not installed" not in called("check", cwd=repository.path).stdout
     tried = perftrail("check", "--try", "1", "--json", cwd=repository.path)
     assert tried.returncode == 0, tried.stdout + tried.stderr
     report = json.loads(tried.stdout)
@@ -161,36 +183,31 @@ def test_the_relink_lines_of_init_make_different_programs_that_run(project: Proj
 def test_interpreters_have_nothing_to_relink_and_init_reports_it(
     files: Mapping[str, str], expected: str, tmp_path: Path
 ) -> None:
-    repository = Repository(tmp_path / "tiny")
-    repository.commit(files)
-    assert perftrail("init", cwd=repository.path).returncode == 0
+    repository, _ = initialised(files, tmp_path)
     written = (repository.path / "perftrail.toml").read_text()
     assert expected in written
     assert "relink = [" not in written
 
 
 def test_benchmarks_without_a_built_program_get_no_relink_lines(tmp_path: Path) -> None:
-    repository = Repository(tmp_path / "tiny")
     makefile = "tiny: main.c\n\t$(CC) -o $@ main.c\nbench: tiny\n\t./tiny\n.PHONY: bench\n"
-    repository.commit({"Makefile": makefile, "main.c": MAIN})
-    assert perftrail("init", cwd=repository.path).returncode == 0
+    repository, _ = initialised({"Makefile": makefile, "main.c": MAIN}, tmp_path)
     assert "relink" not in (repository.path / "perftrail.toml").read_text()
 
 
 def test_a_suite_is_not_relinked(tmp_path: Path) -> None:
-    repository = Repository(tmp_path / "tiny")
     benchmark = (
         'package sum\n\nimport "testing"\n\nfunc BenchmarkSum(b *testing.B) {\n'
         "\tfor i := 0; i < b.N; i++ {\n\t\tSum(100)\n\t}\n}\n"
     )
-    repository.commit(
+    repository, _ = initialised(
         {
             "go.mod": "module example.invalid/tiny\n\ngo 1.20\n",
             "sum/sum.go": "package sum\n\nfunc Sum(n int) int { return n }\n",
             "sum/sum_test.go": benchmark,
-        }
+        },
+        tmp_path,
     )
-    assert perftrail("init", cwd=repository.path).returncode == 0
     written = (repository.path / "perftrail.toml").read_text()
     assert 'kind = "go"' in written
     assert "relink" not in written

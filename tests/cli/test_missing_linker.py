@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_init_relinking import OBJECTS, C, uncommented
-from tests.needs import needs
 from tests.sources.repositories import Repository
 from tests.starting import start
 
@@ -53,13 +52,3 @@ def test_init_check_and_a_failed_relink_name_the_package_of_a_missing_lld(
         "failures"
     ]
     assert (failure["stage"], failure["line"]) == ("relink", INSTALL)
-
-
-@needs("ld.lld")
-def test_nothing_is_printed_with_an_installed_lld(repository: Repository) -> None:
-    assert "lld is not installed" not in start("init", cwd=repository.path).stdout
-    file = repository.path / "perftrail.toml"
-    file.write_text(uncommented(file.read_text()))
-    tried = start("check", "--try", "1", cwd=repository.path)
-    assert tried.returncode == 0, tried.stdout + tried.stderr
-    assert "lld is not installed" not in start("check", cwd=repository.path).stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -73,22 +74,70 @@ def test_hostile_names_stay_one_word() -> None:
     assert words == "^BenchmarkX$/^\\$\\(touch\\ pwned\\);'\\{build\\}$\n"
 
 
-@needs("go")
-@pytest.mark.slow("builds")
-def test_a_real_module_is_listed_and_each_benchmark_runs_alone(tmp_path: Path) -> None:
-    (tmp_path / "go.mod").write_text("module example.invalid/x\n\ngo 1.20\n")
+SCRIPT = """\
+#!/bin/sh
+# Answers like the test program that Go builds of PACKAGE.
+while [ $# -gt 0 ]; do
+    case "$1" in -test.run) tests=$2 ;; -test.bench) wanted=$2 ;; -test.benchtime) time=$2 ;; esac
+    shift
+done
+[ "$tests" = '^$' ] && [ -n "$time" ] && [ -e x_test.go ] || exit 1
+case "$wanted" in . | '^BenchmarkFile$') echo "BenchmarkFile-2    846    1200 ns/op" ;; esac
+case "$wanted" in . | '^BenchmarkSub$/^size=3$') echo "BenchmarkSub/size=3-2    846331    1.2 ns/op" ;; esac
+echo PASS
+"""
+
+PACKAGE = """\
+package deep
+
+import (
+\t"os"
+\t"testing"
+)
+
+func BenchmarkFile(b *testing.B) {
+\tfor i := 0; i < b.N; i++ {
+\t\tif _, err := os.Stat("x_test.go"); err != nil {
+\t\t\tb.Fatal(err)
+\t\t}
+\t}
+}
+
+func BenchmarkSub(b *testing.B) {
+\tb.Run("size=3", func(b *testing.B) {
+\t\tfor i := 0; i < b.N; i++ {
+\t\t}
+\t})
+}
+"""
+
+
+def write_script(module: Path) -> None:
+    program = module / "perftrail-bench" / "deep" / "bench.test"
+    program.write_text(SCRIPT)
+    program.chmod(0o755)
+
+
+def build_with_go(module: Path) -> None:
+    (module / "go.mod").write_text("module example.invalid/x\n\ngo 1.20\n")
+    words = ["go", "test", "-c", "-o", "perftrail-bench/deep/bench.test", "./deep"]
+    subprocess.run(words, cwd=module, check=True)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        write_script,
+        pytest.param(build_with_go, marks=[needs("go"), pytest.mark.long, pytest.mark.slow("builds")]),
+    ],
+)
+def test_a_module_is_listed_and_each_benchmark_runs_alone(
+    build: Callable[[Path], None], tmp_path: Path
+) -> None:
     (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "x_test.go").write_text(
-        'package deep\n\nimport (\n\t"os"\n\t"testing"\n)\n\n'
-        "func BenchmarkFile(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n"
-        '\t\tif _, err := os.Stat("x_test.go"); err != nil {\n\t\t\tb.Fatal(err)\n\t\t}\n\t}\n}\n\n'
-        'func BenchmarkSub(b *testing.B) {\n\tb.Run("size=3", func(b *testing.B) {\n'
-        "\t\tfor i := 0; i < b.N; i++ {\n\t\t}\n\t})\n}\n"
-    )
+    (tmp_path / "deep" / "x_test.go").write_text(PACKAGE)
     (tmp_path / "perftrail-bench" / "deep").mkdir(parents=True)
-    subprocess.run(
-        ["go", "test", "-c", "-o", "perftrail-bench/deep/bench.test", "./deep"], cwd=tmp_path, check=True
-    )
+    build(tmp_path)
     listed = _shell(go.listing(SUITE), tmp_path)
     found = {(each.name, str(each.point)): each for each in go.read_listing(listed, SUITE)}
     assert list(found) == [("deep.File", ""), ("deep.Sub", "size=3")]
