@@ -6,24 +6,78 @@ import json
 import os
 import subprocess
 import sys
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, NoReturn
 
+import asv_runner.discovery  # noqa: F401 - for the forks
 import pytest
 
 from perftrail.model.suite import Suite
 from perftrail.suites import runners, unlisted
 from perftrail.suites.python import _VERSION, read_calibration, read_listing
+from perftrail.suites.runners import python_suite
+
+Run = Callable[[Sequence[str], Path], subprocess.CompletedProcess[str]]
+"""How the program runs with some arguments in a directory."""
 
 PROGRAM = Path(runners.__path__[0]) / "python_suite.py"
+
+
+def forked(words: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run the program in a fork of this process, which has imported what it needs: that takes longer than a test."""
+    with TemporaryFile("w+") as stdout, TemporaryFile("w+") as stderr:
+        child = os.fork()
+        if not child:
+            _become(words, directory, stdout.fileno(), stderr.fileno())
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        printed = [each.read() for each in (stdout, stderr) if each.seek(0) == 0]
+    return subprocess.CompletedProcess(words, code, stdout=printed[0], stderr=printed[1])
+
+
+def _become(words: Sequence[str], directory: Path, *standard: int) -> NoReturn:
+    code = 1
+    try:
+        for number, descriptor in enumerate(standard, start=1):
+            os.dup2(descriptor, number)
+        sys.stdout, sys.stderr = (
+            open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - descriptors of this process
+            for number in (1, 2)
+        )
+        for name in [name for name in os.environ if name.startswith("PYTEST_")]:
+            del os.environ[name]
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        os.chdir(directory)
+        python_suite.main([str(_VERSION), *words])
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def started(words: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run the program in a process of its own."""
+    # The shell forks: a process inherits the peak memory of the process that executed it, here of the tests.
+    command = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, str(PROGRAM), str(_VERSION), *words]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {**own, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(
+        command, cwd=directory, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 class AsvSuite:
     """A suite of asv below a directory whose sources must not be imported from the tree."""
 
-    def __init__(self, root: Path, source: str) -> None:
+    def __init__(self, root: Path, source: str, *, run: Run = forked) -> None:
         self._root = root
+        self._run = run
         (root / "benchmarks").mkdir()
         (root / "benchmarks" / "__init__.py").touch()
         (root / "benchmarks" / "suite.py").write_text(source)
@@ -31,10 +85,7 @@ class AsvSuite:
         (root / "json" / "__init__.py").write_text("raise ImportError('from the tree')")
 
     def start(self, *words: str) -> subprocess.CompletedProcess[str]:
-        # The shell forks: a process inherits the peak memory of the process that executed it, here of the tests.
-        command = ["sh", "-c", '"$@"; exit $?', "sh"]
-        command += [sys.executable, str(PROGRAM), str(_VERSION), "asv", *words, "benchmarks"]
-        return subprocess.run(command, cwd=self._root, capture_output=True, text=True, check=False)
+        return self._run(["asv", *words, "benchmarks"], self._root)
 
     def listed(self) -> dict[tuple[str, tuple[Any, ...]], dict[str, Any]]:
         done = self.start("list", "0.01")
@@ -55,8 +106,8 @@ class AsvSuite:
         return [json.loads(line)["value"] for line in done.stdout.splitlines()]
 
 
-def one(tmp_path: Path, source: str) -> tuple[AsvSuite, dict[str, Any]]:
-    suite = AsvSuite(tmp_path, source)
+def one(tmp_path: Path, source: str, *, run: Run = forked) -> tuple[AsvSuite, dict[str, Any]]:
+    suite = AsvSuite(tmp_path, source, run=run)
     (listed,) = suite.listed().values()
     return suite, listed
 
@@ -73,7 +124,7 @@ class Suite:
     def teardown(self):
         open("/dev/stderr", "w").write("calls %d" % Suite.calls)
 """
-    suite, listed = one(tmp_path, source)
+    suite, listed = one(tmp_path, source, run=started)
     assert listed["iterations"] == 7
     done = suite.start("run", json.dumps(listed["request"]))
     assert len(done.stdout.splitlines()) == 3
@@ -176,7 +227,7 @@ def setup_cache():
 
 def peakmem_it(size): pass
 """
-    suite, listed = one(tmp_path, source)
+    suite, listed = one(tmp_path, source, run=started)
     assert listed["request"]["peak"]
     (value,) = suite.values(listed["request"])
     assert 1_000_000 < value < 300_000_000
@@ -224,11 +275,8 @@ def test_statements_of_timeraw_run_in_processes(tmp_path: Path) -> None:
     assert all(0 < each < 1 for each in values)
 
 
-def run_pytest(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(PROGRAM), str(_VERSION), "pytest-benchmark", *words, "."]
-    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    environment = {**own, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+def run_pytest(root: Path, *words: str, run: Run = forked) -> subprocess.CompletedProcess[str]:
+    return run(["pytest-benchmark", *words, "."], root)
 
 
 def test_a_file_that_pytest_cannot_collect_is_named_with_the_reason(tmp_path: Path) -> None:
@@ -244,12 +292,14 @@ def test_a_file_that_pytest_cannot_collect_is_named_with_the_reason(tmp_path: Pa
 def test_a_benchmark_longer_than_a_round_runs_once_in_each(tmp_path: Path) -> None:
     text = "import time\n\ndef test_slow(benchmark):\n    benchmark(time.sleep, 0.01)\n"
     (tmp_path / "test_slow.py").write_text(text)
-    (listed,) = read_listing(run_pytest(tmp_path, "list", "0.01").stdout, Suite(kind="pytest-benchmark"))
-    output = run_pytest(tmp_path, "calibrate", f"[{listed.selector}]").stdout
+    (listed,) = read_listing(
+        run_pytest(tmp_path, "list", "0.01", run=started).stdout, Suite(kind="pytest-benchmark")
+    )
+    output = run_pytest(tmp_path, "calibrate", f"[{listed.selector}]", run=started).stdout
     item = read_calibration(output, (listed,))[listed]
     assert item is not None
     assert (item.iterations, item.is_calibrated, listed.is_calibrated) == (1, True, False)
-    done = run_pytest(tmp_path, "run", item.selector)
+    done = run_pytest(tmp_path, "run", item.selector, run=started)
     assert all(json.loads(line)["value"] >= 0.01 for line in done.stdout.splitlines())
     assert len(done.stdout.splitlines()) == 5
 
