@@ -15,6 +15,8 @@ from tests.studyfile.studies import GOOD, SMALL, complaints, read, write
 from tests.studyfile.toml_texts import documents, values
 
 _ONE_DIRECTORY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+FEW_OR_MANY = pytest.mark.parametrize("examples", [15, pytest.param(100, marks=pytest.mark.long)])
+"""Number of drawn texts."""
 _KEYS = [line.partition("=")[0].strip() for line in GOOD.splitlines() if "=" in line and line[0].isalpha()]
 
 
@@ -33,27 +35,39 @@ def test_garbage_is_refused_and_never_crashes(content: bytes, tmp_path: Path) ->
     _refused_or_read(tmp_path, content)
 
 
-@_ONE_DIRECTORY
-@given(text=documents())
-def test_any_toml_is_read_or_refused(text: str, tmp_path: Path) -> None:
-    _refused_or_read(tmp_path, text)
+@FEW_OR_MANY
+def test_any_toml_is_read_or_refused(examples: int, tmp_path: Path) -> None:
+    @settings(max_examples=examples)
+    @given(documents())
+    def holds(text: str) -> None:
+        _refused_or_read(tmp_path, text)
+
+    holds()
 
 
-@_ONE_DIRECTORY
-@given(data=st.data())
-def test_a_study_with_any_value_in_a_place_is_read_or_refused(data: st.DataObject, tmp_path: Path) -> None:
-    lines = GOOD.splitlines()
-    candidates = [number for number, line in enumerate(lines) if "=" in line and line[0].isalpha()]
-    for number in data.draw(st.lists(st.sampled_from(candidates), min_size=1, max_size=4)):
-        lines[number] = f"{lines[number].partition('=')[0]}= {data.draw(values())}"
-    _refused_or_read(tmp_path, "\n".join(lines))
+@FEW_OR_MANY
+def test_a_study_with_any_value_in_a_place_is_read_or_refused(examples: int, tmp_path: Path) -> None:
+    @settings(max_examples=examples)
+    @given(st.data())
+    def holds(data: st.DataObject) -> None:
+        lines = GOOD.splitlines()
+        candidates = [number for number, line in enumerate(lines) if "=" in line and line[0].isalpha()]
+        for number in data.draw(st.lists(st.sampled_from(candidates), min_size=1, max_size=4)):
+            lines[number] = f"{lines[number].partition('=')[0]}= {data.draw(values())}"
+        _refused_or_read(tmp_path, "\n".join(lines))
+
+    holds()
 
 
-@_ONE_DIRECTORY
-@given(data=st.data())
-def test_a_study_with_lines_gone_or_moved_is_read_or_refused(data: st.DataObject, tmp_path: Path) -> None:
-    lines = data.draw(st.permutations(GOOD.splitlines()))
-    _refused_or_read(tmp_path, "\n".join(lines[: data.draw(st.integers(0, len(lines)))]))
+@FEW_OR_MANY
+def test_a_study_with_lines_gone_or_moved_is_read_or_refused(examples: int, tmp_path: Path) -> None:
+    @settings(max_examples=examples)
+    @given(st.data())
+    def holds(data: st.DataObject) -> None:
+        lines = data.draw(st.permutations(GOOD.splitlines()))
+        _refused_or_read(tmp_path, "\n".join(lines[: data.draw(st.integers(0, len(lines)))]))
+
+    holds()
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:

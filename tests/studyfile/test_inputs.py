@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.model.wording import quoted
-from tests.starting import start
+from tests.cli.calling import called
 from tests.studyfile.studies import complaints, read
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def test_no_command_builds_before_a_missing_file_is_reported(tmp_path: Path, com
     text = study('command = "cat {size}"', 'stdin = "none"', steps="'touch {study}/built'")
     (complaint,) = complaints(tmp_path, text)
     words = ["a", "b"] if command == "compare" else []
-    ended = start(command, *words, tmp_path)
+    ended = called(command, *words, tmp_path)
     assert ended.returncode == 2
     assert complaint.partition(": ")[2] in ended.stderr
     assert not (tmp_path / "built").exists()

@@ -5,35 +5,51 @@ from __future__ import annotations
 import tomllib
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from perftrail.studyfile.key_lines import key_lines
 from tests.studyfile.toml_texts import documents, paths
 
-
-@given(documents())
-@example('a."b c" . d = 1\r\n[["x"]]\n[x.y]\nz = { p.q = [ { r = 1 },\n{ s = 2 } ] }\n')
-def test_the_keys_found_are_those_that_tomllib_finds(text: str) -> None:
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        assume(False)
-    found = {path for path in key_lines(text) if isinstance(path[-1], str)}
-    assert found == paths(data)
+FEW_OR_MANY = pytest.mark.parametrize("examples", [15, pytest.param(100, marks=pytest.mark.long)])
+"""Number of drawn texts."""
 
 
-@given(documents())
-def test_each_key_is_on_a_line_that_names_it(text: str) -> None:
-    try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        assume(False)
-    lines = text.replace("\r\n", "\n").split("\n")
-    for path, line in key_lines(text).items():
-        name = path[-1]
-        if isinstance(name, str) and name.isascii() and name.isalnum():
-            assert name in lines[line - 1]
+ODD = 'a."b c" . d = 1\r\n[["x"]]\n[x.y]\nz = { p.q = [ { r = 1 },\n{ s = 2 } ] }\n'
+
+
+@FEW_OR_MANY
+def test_the_keys_found_are_those_that_tomllib_finds(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(documents())
+    @example(ODD)
+    def holds(text: str) -> None:
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError:
+            assume(False)
+        found = {path for path in key_lines(text) if isinstance(path[-1], str)}
+        assert found == paths(data)
+
+    holds()
+
+
+@FEW_OR_MANY
+def test_each_key_is_on_a_line_that_names_it(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(documents())
+    def holds(text: str) -> None:
+        try:
+            tomllib.loads(text)
+        except tomllib.TOMLDecodeError:
+            assume(False)
+        lines = text.replace("\r\n", "\n").split("\n")
+        for path, line in key_lines(text).items():
+            name = path[-1]
+            if isinstance(name, str) and name.isascii() and name.isalnum():
+                assert name in lines[line - 1]
+
+    holds()
 
 
 @given(st.text(st.sampled_from("[]{}\"'=.,#\n\\ ab1"), max_size=40))

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from perftrail.studyfile.syntax import MOST_MISTAKES, read_toml
@@ -140,15 +140,20 @@ def test_a_file_that_is_not_toml_has_a_limited_number_of_mistakes() -> None:
     assert len(read_toml("this is not TOML\n" * 10_000).mistakes) == MOST_MISTAKES
 
 
-@given(documents())
-def test_a_mistake_in_the_last_line_is_the_only_one_of_a_valid_text(text: str) -> None:
-    try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        assume(False)
-    whole = f"{text}\nno value here"
-    (mistake,) = read_toml(whole).mistakes
-    assert mistake.line == len(whole.replace("\r\n", "\n").split("\n"))
+@pytest.mark.parametrize("examples", [15, pytest.param(100, marks=pytest.mark.long)])
+def test_a_mistake_in_the_last_line_is_the_only_one_of_a_valid_text(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(documents())
+    def holds(text: str) -> None:
+        try:
+            tomllib.loads(text)
+        except tomllib.TOMLDecodeError:
+            assume(False)
+        whole = f"{text}\nno value here"
+        (mistake,) = read_toml(whole).mistakes
+        assert mistake.line == len(whole.replace("\r\n", "\n").split("\n"))
+
+    holds()
 
 
 @given(st.text(st.sampled_from("[]{}\"'=.,#\n\\ ab1:-"), max_size=60))

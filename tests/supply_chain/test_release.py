@@ -115,7 +115,8 @@ def test_a_launcher_is_started_for_its_version() -> None:
     assert not starts(Path("/bin/true"), VERSION)
 
 
-@pytest.mark.slow("processor")
+@pytest.mark.long
+@pytest.mark.slow("starts")
 def test_the_first_use_of_an_installed_perftrail_counts_with_each_preloaded_object(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

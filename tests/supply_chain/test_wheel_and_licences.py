@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zipfile
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -17,46 +17,54 @@ from requirements import sbom
 if TYPE_CHECKING:
     from pathlib import Path
 
+BUILD_WHEEL = supply_chain.build_wheel
 
-@pytest.mark.slow("processor")
-def test_two_builds_in_different_directories_have_equal_bytes() -> None:
+
+@pytest.mark.long
+@pytest.mark.slow("builds")
+def test_two_builds_in_different_directories_have_equal_bytes_and_other_sources_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    digests: list[str] = []
+
+    def build(directory: Path) -> str:
+        digests.append(BUILD_WHEEL(directory))
+        return digests[-1]
+
+    monkeypatch.setattr(supply_chain, "build_wheel", build)
+    assert supply_chain.equal_wheels()[:2] == (1, [])
+    monkeypatch.setattr(supply_chain, "DATE", "1770000000")
+    assert BUILD_WHEEL(tmp_path) not in digests
+    assert len(digests) == 2
+
+
+def test_two_builds_with_different_bytes_are_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supply_chain, "build_wheel", lambda directory: directory.name)
+    assert supply_chain.equal_wheels() == (1, ["two builds of the wheel differ"], "wheels")
+    monkeypatch.setattr(supply_chain, "build_wheel", lambda _: "0123")
     assert supply_chain.equal_wheels()[:2] == (1, [])
 
 
-@dataclass(frozen=True)
-class Wheel:
-    """A wheel of the sources of today, with its digest."""
-
-    file: Path
-    digest: str
-
-
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of the sources of today."""
     directory = tmp_path_factory.mktemp("wheel")
     digest = supply_chain.build_wheel(directory)
     [file] = (directory / "dist").glob("*.whl")
-    return Wheel(file, digest)
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == digest
+    return file
 
 
-@pytest.mark.slow("processor")
-def test_wheels_of_different_sources_differ(
-    wheel: Wheel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(supply_chain, "DATE", "1770000000")
-    assert supply_chain.build_wheel(tmp_path) != wheel.digest
-
-
-@pytest.mark.slow("processor")
-def test_a_wheel_installs_the_manual_pages(wheel: Wheel) -> None:
-    installed = {PurePosixPath(name) for name in zipfile.ZipFile(wheel.file).namelist()}
+@pytest.mark.slow("builds")
+def test_a_wheel_installs_the_manual_pages(wheel: Path) -> None:
+    installed = {PurePosixPath(name) for name in zipfile.ZipFile(wheel).namelist()}
     pages = {path.name for path in installed if path.match("*.data/data/share/man/man1/*.1")}
     assert pages == {file.name for file in (supply_chain.REPOSITORY / "man" / "man1").iterdir()}
 
 
-@pytest.mark.slow("processor")
-def test_a_wheel_states_who_wrote_it_and_where_to_read_and_ask(wheel: Wheel) -> None:
-    with zipfile.ZipFile(wheel.file) as archive:
+@pytest.mark.slow("builds")
+def test_a_wheel_states_who_wrote_it_and_where_to_read_and_ask(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
         [name] = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         metadata, unknown = parse_email(archive.read(name))
     assert not unknown
