@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cli.test_commands import perftrail
+from tests.cli.calling import called
 from tests.e2e.terminal import Terminal
 from tests.needs import skip_for
 from tests.starting import start
@@ -32,7 +32,7 @@ def installed(shell: str, home: Path) -> Path:
     assert done.returncode == 0, done.stderr
     file = home / FILES[shell]
     assert done.stdout.splitlines()[0] == f"wrote {file}"
-    assert file.read_text("utf-8") == perftrail("completion", shell).stdout
+    assert file.read_text("utf-8") == called("completion", shell).stdout
     return file
 
 
@@ -107,4 +107,4 @@ def test_an_unknown_shell_is_refused(tmp_path: Path) -> None:
     done = start("completion", env={**environment(tmp_path), "SHELL": "/bin/dash"})
     assert done.returncode == 2
     assert "perftrail completion bash" in done.stderr
-    assert perftrail("completion", "dash").returncode == 2
+    assert called("completion", "dash").returncode == 2

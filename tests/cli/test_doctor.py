@@ -11,15 +11,16 @@ import pytest
 
 from perftrail.present.doctor import resolution_line
 from perftrail.verbs.resolution import Resolution
+from tests.cli.calling import called
 from tests.starting import start
 
 
-def doctor(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    return start("doctor", *arguments, env={**os.environ, **environment}, cwd=cwd, timeout=120)
+def doctor(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return start("doctor", *arguments, env={**os.environ, "NO_COLOR": "1"}, cwd=cwd, timeout=120)
 
 
-def test_a_quick_check_prints_grades_and_the_next_command() -> None:
-    done = doctor("--quick", NO_COLOR="1")
+def test_a_quick_check_prints_grades_and_the_next_command(tmp_path: Path) -> None:
+    done = doctor("--quick", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert "measure" in lines[0]
@@ -28,12 +29,13 @@ def test_a_quick_check_prints_grades_and_the_next_command() -> None:
     assert "\x1b" not in done.stdout
     assert all(line == line.rstrip() for line in lines)
     assert "resolve" not in done.stdout
+    assert "Next: perftrail init (writes a first study)" in done.stdout
 
 
-def test_the_next_command_fits_the_directory(tmp_path: Path) -> None:
-    assert "Next: perftrail init (writes a first study)" in doctor("--quick", cwd=tmp_path).stdout
+def test_the_next_command_of_a_study_is_run(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").touch()
     printed = " ".join(doctor("--quick", cwd=tmp_path).stdout.split())
+    assert "Next: perftrail init" not in printed
     assert "perftrail run (" in printed
 
 
@@ -47,14 +49,14 @@ def test_programs_get_json_alone() -> None:
 
 
 def test_a_command_needs_fix() -> None:
-    done = doctor("--", "true")
+    done = called("doctor", "--", "true")
     assert done.returncode == 2
     assert "--fix -- COMMAND" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--what", "--no-such"])
 def test_an_unknown_option_is_wrong_usage(option: str) -> None:
-    assert doctor(option).returncode == 2
+    assert called("doctor", option).returncode == 2
 
 
 def test_the_last_line_has_the_measured_resolution() -> None:

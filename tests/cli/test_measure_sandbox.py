@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.calling import called
 from tests.cli.test_measure import measure
 from tests.process.sandbox.sandboxes import needs_sandbox
 
@@ -91,5 +92,5 @@ def test_invalid_readable_paths_are_reported(tmp_path: Path) -> None:
         (("--sandbox", "--readable", "tmp"), "begins with / or ~/"),
         (("--sandbox", "--readable", str(tmp_path / "absent")), "must be an existing path"),
     ):
-        done = measure(*arguments, "true")
+        done = called("measure", *arguments, "true")
         assert (done.returncode, text in done.stderr) == (2, True), done.stderr

@@ -11,7 +11,7 @@ import pytest
 from perftrail.model.store_records import SearchRecord, StepRecord
 from perftrail.process.machine import read_machine
 from perftrail.store import open_store
-from tests.starting import start
+from tests.cli.calling import called
 
 STUDY = """\
 [source]
@@ -24,7 +24,7 @@ command = "true"
 
 
 def show(*arguments: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    done = start("show", *arguments, timeout=60)
+    done = called("show", *arguments)
     assert "Traceback" not in done.stderr
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
