@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.cli.main import FIRST
-from tests.cli.test_commands import perftrail
+from tests.cli.calling import called
 from tests.e2e.terminal import Terminal
 from tests.sources.repositories import Repository
 from tests.verbs.init.projects import PROJECTS
@@ -23,7 +23,7 @@ NOT_CI = {"CI": "", "TERM": "xterm", "COLUMNS": "200"}
 
 
 def test_without_arguments_perftrail_prints_three_commands_to_start_with() -> None:
-    done = perftrail()
+    done = called()
     assert (done.returncode, done.stdout) == (2, "")
     assert len(FIRST) == 3
     assert all(f"  {line}  " in done.stderr for line, _ in FIRST)
@@ -60,12 +60,11 @@ def test_init_asks_in_a_terminal_and_writes_the_answers(tmp_path: Path) -> None:
     assert "outputs" not in study["build"]
     command = study["benchmark"]["command"]
     assert (command["command"], command["directory"], command["shell"]) == ("./tiny parse | wc", ".", True)
-    assert perftrail("check", cwd=path).returncode == 0
+    assert called("check", cwd=path).returncode == 0
 
 
 def test_enter_accepts_what_init_detected(tmp_path: Path) -> None:
     path = repository(tmp_path).path
-    assert perftrail("init", "-o", str(tmp_path / "same.toml"), cwd=path).returncode == 0
     with Terminal("init", "-o", "asked.toml", cwd=path, env=NOT_CI) as terminal:
         assert terminal.exit_code() == 0
         assert "Enter accepts" not in terminal.output  # there is an option
@@ -89,7 +88,7 @@ def test_the_first_run_on_a_machine_reports_it_once_on_a_terminal(tmp_path: Path
     shown = []
     for options, in_ci in (("--json", ""), ("--warmup=0", "true"), ("--warmup=0", ""), ("--warmup=0", "")):
         env = {**NOT_CI, "XDG_CACHE_HOME": str(tmp_path), "CI": in_ci}
-        with Terminal("measure", "--runs=3", options, "true", env=env) as terminal:
+        with Terminal("measure", "--runs=1", options, "true", env=env) as terminal:
             assert terminal.exit_code() == 0
             shown.append("First run on this machine: " in terminal.output)
             assert shown[-1] == ("perftrail doctor" in terminal.output)

@@ -8,14 +8,16 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from perftrail.cli.main import main
 from perftrail.present.trial import WIDTH, ChartPoint, Series, _wrapped, curve, result_lines
+from tests.cli.calling import called
 from tests.present.test_exports import found
-from tests.starting import start
+from tests.starting import Started, start
 
 FEW = ("-r", "3")
 
@@ -89,13 +91,16 @@ def test_hyperfines_options_are_accepted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", [("--shell",), ("-S",), ("--shell=sh",), ("--shell", "bash"), ("-S", "sh")])
-def test_a_shell_is_shown_and_not_subtracted(shell: tuple[str, ...]) -> None:
-    done = measure(*FEW, "--json", *shell, "true; true")
+def test_a_shell_is_shown_and_takes_no_command_as_its_name(shell: tuple[str, ...]) -> None:
+    done = called("measure", "-r", "2", "-w", "0", "--json", *shell, "true; true")
     assert done.returncode == 0, done.stderr
     written = json.loads(done.stdout)
     assert [result["command"] for result in written["results"]] == ["true; true"]
-    assert written["shell"]["invocations"] == 3
-    printed = " ".join(measure(*FEW, *shell, "true; true").stdout.split())
+    assert written["shell"]["invocations"] == 2
+
+
+def test_the_time_of_a_shell_is_not_subtracted_from_the_printed_times() -> None:
+    printed = " ".join(measure(*FEW, "--shell", "true; true").stdout.split())
     assert "Every wall time above includes this time." in printed
 
 
@@ -172,30 +177,19 @@ def test_an_ascii_terminal_gets_ascii() -> None:
 
 
 def test_an_interruption_prints_partial_results_and_leaves_nothing_running(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "perftrail",
-            "measure",
-            "--json",
-            *("-r", "200"),
-            "-p",
-            f"sh -c 'echo x >> {tmp_path}/runs'",
-            "sleep 0.05",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    words = ["measure", "--json", "-r", "200", "-p", f"sh -c 'echo x >> {tmp_path}/runs'", "sleep 0.05"]
     runs = tmp_path / "runs"
-    while not (runs.exists() and len(runs.read_text().split()) > 3):
-        assert process.poll() is None
-        os.sched_yield()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == 130, err
-    written = json.loads(out)
+    with (
+        (tmp_path / "out").open("wb") as out,
+        (tmp_path / "err").open("wb") as err,
+        Started(words, out.fileno(), err.fileno()) as process,
+    ):
+        while not (runs.exists() and len(runs.read_text().split()) > 3):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130, (tmp_path / "err").read_text()
+    written = json.loads((tmp_path / "out").read_text())
     assert written["interrupted"]
     assert written["results"][0]["invocations"] >= 1
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,22 +11,25 @@ from pathlib import Path
 
 from tests.cli.test_measure import measure
 from tests.process.sandbox.sandboxes import needs_sandbox
+from tests.starting import Started
 
 SHARED = (Path("/var/tmp"), Path("/dev/shm"))
 
 
 @contextmanager
-def sleeping() -> Iterator[tuple[subprocess.Popen[bytes], set[Path]]]:
+def sleeping() -> Iterator[tuple[Started, set[Path]]]:
     """A perftrail process that measures in a sandbox, and its claims in shared directories."""
-    command = [sys.executable, "-m", "perftrail", "measure", "--sandbox", "sleep 100"]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as perftrail:
+    with (
+        Path(os.devnull).open("wb") as nothing,
+        Started(["measure", "--sandbox", "sleep 100"], nothing.fileno(), nothing.fileno()) as perftrail,
+    ):
         try:
             while len(found := claims(perftrail.pid)) < len(SHARED):
                 assert perftrail.poll() is None
                 time.sleep(0.02)
             yield perftrail, found
         finally:
-            perftrail.kill()
+            perftrail.send_signal(signal.SIGKILL)
 
 
 def claims(pid: int) -> set[Path]:
@@ -45,7 +48,7 @@ def claims(pid: int) -> set[Path]:
 @needs_sandbox
 def test_files_of_a_killed_process_are_removed_and_those_of_a_running_one_are_not() -> None:
     with sleeping() as (killed, left), sleeping() as (_, alive):
-        killed.kill()
+        killed.send_signal(signal.SIGKILL)
         killed.wait()
         deadline = time.monotonic() + 20
         while any(
