@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 
-from perftrail.cli.main import FIRST
+from perftrail.cli.commands.doctor import print_at_first_run
+from perftrail.cli.main import FIRST, cli
+from perftrail.present.output_settings import settings
 from tests.cli.calling import called
 from tests.e2e.terminal import Terminal
 from tests.sources.repositories import Repository
@@ -86,13 +90,42 @@ def test_enter_accepts_what_init_detected(tmp_path: Path) -> None:
 
 def test_the_first_run_on_a_machine_reports_it_once_on_a_terminal(tmp_path: Path) -> None:
     shown = []
-    for options, in_ci in (("--json", ""), ("--warmup=0", "true"), ("--warmup=0", ""), ("--warmup=0", "")):
-        env = {**NOT_CI, "XDG_CACHE_HOME": str(tmp_path), "CI": in_ci}
-        with Terminal("measure", "--runs=1", options, "true", env=env) as terminal:
+    for _ in range(2):
+        env = {**NOT_CI, "XDG_CACHE_HOME": str(tmp_path)}
+        with Terminal("measure", "--runs=1", "--warmup=0", "true", env=env) as terminal:
             assert terminal.exit_code() == 0
             shown.append("First run on this machine: " in terminal.output)
             assert shown[-1] == ("perftrail doctor" in terminal.output)
-    assert shown == [False, False, True, False]
+    assert shown == [True, False]
+
+
+class FakeTerminal(io.StringIO):
+    """Text on a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_first_run_for_programs_in_ci_or_without_a_terminal_leaves_the_report_to_a_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def printed(stream: io.StringIO, *, as_json: bool = False, ci: str = "", quiet: bool = False) -> str:
+        with monkeypatch.context() as patch, click.Context(cli) as context:
+            patch.setattr(sys, "stderr", stream)
+            patch.setattr(settings, "quiet", quiet)
+            patch.setenv("CI", ci)
+            context.params["as_json"] = as_json
+            print_at_first_run()
+        return stream.getvalue()
+
+    assert printed(FakeTerminal(), as_json=True) == ""
+    assert printed(FakeTerminal(), ci="true") == ""
+    assert printed(FakeTerminal(), quiet=True) == ""
+    assert printed(io.StringIO()) == ""
+    assert "First run on this machine: " in printed(FakeTerminal())
+    assert printed(FakeTerminal()) == ""
 
 
 @pytest.mark.parametrize(
