@@ -180,8 +180,18 @@ def running(page: Path) -> list[Block]:
     return [block for block in blocks(page) if block.comment == "run"]
 
 
-@pytest.mark.slow("builds")
-@pytest.mark.parametrize("page", [page for page in RUN if running(page)], ids=names)
+@pytest.mark.parametrize(
+    "page",
+    [
+        # The search of the first page has no study, so it waits until the machine is quiet.
+        pytest.param(page, marks=[pytest.mark.long, pytest.mark.slow("waiting")])
+        if page.name == "index.md"
+        else page
+        for page in RUN
+        if running(page)
+    ],
+    ids=names,
+)
 def test_the_commands_of_a_page_run_in_their_order(page: Path, history: Path, tmp_path: Path) -> None:
     directory = tmp_path / "clone"
     subprocess.run(["cp", "-a", history, directory], check=True)

@@ -337,7 +337,7 @@ def test_a_run_keeps_no_outcome_in_memory(tmp_path: Path) -> None:
     for event in Run(session, ALL).events():
         if isinstance(event, Invoked):
             started += 1
-            if started % 20 == 0:  # looking at all objects takes a fifth of a second
+            if started % 50 == 0:  # looking at all objects takes a fifth of a second
                 most_alive = max(most_alive, live_measurements() - of_other_tests)
     assert started == 202
     assert most_alive <= 4

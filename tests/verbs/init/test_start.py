@@ -70,9 +70,14 @@ def test_a_release_that_was_just_made_is_searched_from_the_one_before(tmp_path: 
 
 def test_without_a_release_it_is_the_newest_fifty(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "tiny")
-    commits = [repository.commit({**MAKE, "n": str(number)}) for number in range(60)]
+    repository.commit(MAKE)
+    commit = "commit refs/heads/main\ncommitter A <a@example.invalid> {} +0000\ndata 0\n{}\n"
+    stream = (
+        commit.format(1_700_001_000 + each, "" if each else "from refs/heads/main^0") for each in range(54)
+    )
+    repository.git("fast-import", "--quiet", stdin="".join(stream).encode())
     first_study, study = begun(repository.path)
-    assert study.source.range == f"{commits[-50]}..HEAD"
+    assert study.source.range == f"{repository.git('rev-parse', 'HEAD~49')}..HEAD"
     assert first_study.draft.source.revisions == 50
 
 
