@@ -35,5 +35,5 @@ def called(*arguments: str | Path, cwd: Path | None = None) -> subprocess.Comple
         finally:
             settings.color, settings.quiet, settings.verbose = before
     assert isinstance(code, int), code
-    printed = [each.buffer.getvalue().decode() for each in (stdout, stderr)]  # type: ignore[attr-defined] # of BytesIO
+    printed = [each.buffer.getvalue().decode() for each in (stdout, stderr)]
     return subprocess.CompletedProcess(words, code, stdout=printed[0], stderr=printed[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -13,13 +14,14 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, NoReturn
 
-import asv_runner.discovery  # noqa: F401 - for the forks
 import pytest
 
 from perftrail.model.suite import Suite
 from perftrail.suites import runners, unlisted
 from perftrail.suites.python import _VERSION, read_calibration, read_listing
-from perftrail.suites.runners import python_suite
+
+_MAIN = importlib.import_module("perftrail.suites.runners.python_suite").main
+importlib.import_module("asv_runner.discovery")  # forks need not import it
 
 Run = Callable[[Sequence[str], Path], subprocess.CompletedProcess[str]]
 """How the program runs with some arguments in a directory."""
@@ -51,7 +53,7 @@ def _become(words: Sequence[str], directory: Path, *standard: int) -> NoReturn:
             del os.environ[name]
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         os.chdir(directory)
-        python_suite.main([str(_VERSION), *words])
+        _MAIN([str(_VERSION), *words])
         code = 0
     except BaseException:
         traceback.print_exc()
