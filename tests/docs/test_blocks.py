@@ -176,6 +176,18 @@ def run(line: str, directory: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+MEASURING = {
+    "index.md",
+    "backport.md",
+    "find.md",
+    "from-hyperfine.md",
+    "git.md",
+    "measure.md",
+    "old-revisions.md",
+}
+"""Pages with searches and comparisons, which may also wait until the machine is quiet."""
+
+
 def running(page: Path) -> list[Block]:
     return [block for block in blocks(page) if block.comment == "run"]
 
@@ -183,9 +195,8 @@ def running(page: Path) -> list[Block]:
 @pytest.mark.parametrize(
     "page",
     [
-        # The search of the first page has no study, so it waits until the machine is quiet.
         pytest.param(page, marks=[pytest.mark.long, pytest.mark.slow("waiting")])
-        if page.name == "index.md"
+        if page.name in MEASURING
         else page
         for page in RUN
         if running(page)
