@@ -60,12 +60,13 @@ def test_the_revision_that_repaired_the_program_is_found_too() -> None:
     assert change.before < 0.05 < 0.95 < change.after  # noqa: PLR0133 - reads as the order it states
 
 
+@pytest.mark.parametrize("trials", [10, pytest.param(40, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("before", "after"), [(0.0, 0.9), (0.05, 0.95), (0.0, 0.5), (0.3, 1.0)])
 def test_answers_on_flaky_programs_are_right_as_often_as_their_probability(
-    before: float, after: float
+    before: float, after: float, trials: int
 ) -> None:
     right = claimed = 0.0
-    for seed in range(40):
+    for seed in range(trials):
         culprit = random.Random(100 + seed).randrange(1, 100)
         settled, _, _ = search(
             Question(revisions=100), culprit=culprit, before=before, after=after, seed=seed
@@ -73,8 +74,8 @@ def test_answers_on_flaky_programs_are_right_as_often_as_their_probability(
         assert settled.answer.verdict is Verdict.FOUND
         right += settled.answer.changes[0].positions == (culprit,)
         claimed += settled.answer.confidence
-    assert claimed >= 0.99 * 40
-    assert right >= 38
+    assert claimed >= 0.99 * trials
+    assert right >= 0.95 * trials
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])

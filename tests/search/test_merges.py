@@ -73,12 +73,14 @@ def test_a_change_of_the_trunk_after_the_branch_left_is_not_blamed_on_the_branch
 
 
 def test_two_changes_inside_one_branch_are_both_named() -> None:
-    answer, found, _ = settle(lambda position: 1.0 + 0.2 * (position >= 10) + 0.2 * (position >= 40), (50,))
+    answer, found, _ = settle(lambda position: 1.0 + 0.2 * (position >= 6) + 0.2 * (position >= 15), (20,))
     assert found.origin is Origin.BRANCH
-    assert [change.positions for change in answer.changes] == [(10,), (40,)]
+    assert [change.positions for change in answer.changes] == [(6,), (15,)]
 
 
-@pytest.mark.parametrize("branch", [0, 1, 2])
+@pytest.mark.parametrize(
+    "branch", [pytest.param(0, marks=pytest.mark.long), 1, pytest.param(2, marks=pytest.mark.long)]
+)
 def test_in_an_octopus_the_branch_with_the_change_is_searched(branch: int) -> None:
     starts = (1, 12, 23)
 
@@ -93,7 +95,9 @@ def test_in_an_octopus_the_branch_with_the_change_is_searched(branch: int) -> No
     assert oracle.builds <= 9
 
 
-@pytest.mark.parametrize("seed", [1, 4, 6])
+@pytest.mark.parametrize(
+    "seed", [1, pytest.param(4, marks=pytest.mark.long), pytest.param(6, marks=pytest.mark.long)]
+)
 def test_each_block_but_the_last_belongs_to_an_open_claim_in_positions_of_the_merge(seed: int) -> None:
     """The noise often makes an equal level likelier than the change that the blocks certify."""
     changed = 40

@@ -262,12 +262,12 @@ def test_equal_builds_count_once_and_have_no_ramp_between_them() -> None:
 
 
 def test_the_posterior_of_a_settled_search_contains_both_changes() -> None:
-    oracle = Oracle(steps((30, 0.3), (70, 0.2)), normal(5, 0.02))
-    search = Search(Question(revisions=100))
+    oracle = Oracle(steps((6, 0.3), (14, 0.2)), normal(5, 0.02))
+    search = Search(Question(revisions=20))
     oracle.settle(search)
     assert [
         search.posterior.positions[int(np.argmax(change.gaps)) + 1] for change in search.posterior.changes
-    ] == [30, 70]
+    ] == [6, 14]
 
 
 def test_nothing_changed_if_all_builds_are_equal() -> None:

@@ -124,13 +124,13 @@ def test_a_long_broken_range_is_not_tried_one_by_one() -> None:
 
 def test_a_spent_budget_leaves_suspected_changes_without_a_certificate() -> None:
     for invocations in (8, 12, 20, 30):
-        oracle = Oracle(step(300, 0.5), normal(1, 0.02))
-        answer = oracle.settle(Question(revisions=1000, budget=Budget(invocations=invocations)))
+        oracle = Oracle(step(30, 0.5), normal(1, 0.02))
+        answer = oracle.settle(Question(revisions=100, budget=Budget(invocations=invocations)))
         assert answer.verdict is Verdict.UNCLEAR
         assert "invocations" in answer.reason
         assert oracle.sample_count <= invocations
         for suspected in answer.suspected:
-            assert 300 in suspected.positions
+            assert 30 in suspected.positions
 
 
 def test_a_budget_of_seconds_ends_the_search() -> None:
@@ -191,7 +191,7 @@ def test_a_prior_moves_the_search_and_excludes_what_it_rules_out() -> None:
     assert oracle.builds == 3
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_a_wrong_prior_costs_samples_but_not_the_answer(seed: int) -> None:
     prior = tuple(1.0 if 600 <= position < 900 else 0.02 for position in range(1000))
     oracle = Oracle(step(123, 0.1), normal(seed, 0.02))
@@ -219,10 +219,10 @@ def test_levels_a_million_times_apart_are_compared() -> None:
 
 
 def test_two_changes_are_both_named_each_with_its_certificate() -> None:
-    oracle = Oracle(steps((120, 0.3), (660, -0.15)), normal(1, SIGMA))
-    answer = oracle.settle(Question(revisions=1000))
+    oracle = Oracle(steps((12, 0.3), (66, -0.15)), normal(1, 0.01))
+    answer = oracle.settle(Question(revisions=100))
     assert answer.verdict is Verdict.SEVERAL
-    assert [change.positions for change in answer.changes] == [(120,), (660,)]
+    assert [change.positions for change in answer.changes] == [(12,), (66,)]
     for change, size in zip(answer.changes, (0.3, -0.15), strict=True):
         assert change.kind is Kind.STEP
         assert change.certificate is not None
@@ -232,21 +232,21 @@ def test_two_changes_are_both_named_each_with_its_certificate() -> None:
 
 
 def test_equal_changes_do_not_make_the_search_name_the_middle_as_culprit() -> None:
-    answer = Oracle(steps((300, 0.12), (700, 0.12)), normal(2, SIGMA)).settle(Question(revisions=1000))
-    assert [change.positions for change in answer.changes] == [(300,), (700,)]
+    answer = Oracle(steps((30, 0.12), (70, 0.12)), normal(2, 0.01)).settle(Question(revisions=100))
+    assert [change.positions for change in answer.changes] == [(30,), (70,)]
 
 
 def test_three_changes_without_noise_are_named() -> None:
-    answer = Oracle(steps((10, 0.1), (50, 0.2), (90, -0.15))).settle(Question(revisions=100))
-    assert [change.positions for change in answer.changes] == [(10,), (50,), (90,)]
+    answer = Oracle(steps((3, 0.1), (10, 0.2), (17, -0.15))).settle(Question(revisions=20))
+    assert [change.positions for change in answer.changes] == [(3,), (10,), (17,)]
 
 
 def test_only_a_thorough_search_finds_a_reverted_change() -> None:
-    level = steps((120, 0.15), (140, -0.15))
-    plain = Oracle(level, normal(4, 0.01)).settle(Question(revisions=300))
+    level = steps((12, 0.15), (16, -0.15))
+    plain = Oracle(level, normal(4, 0.005)).settle(Question(revisions=30))
     assert plain.verdict is Verdict.NONE
-    thorough = Oracle(level, normal(4, 0.01)).settle(Question(revisions=300, thorough=True))
-    assert [change.positions for change in thorough.changes] == [(120,), (140,)]
+    thorough = Oracle(level, normal(4, 0.005)).settle(Question(revisions=30, thorough=True))
+    assert [change.positions for change in thorough.changes] == [(12,), (16,)]
 
 
 def test_a_thorough_search_without_a_change_is_none_after_evenly_spread_builds() -> None:
@@ -259,11 +259,11 @@ def test_a_thorough_search_without_a_change_is_none_after_evenly_spread_builds()
 
 
 def test_a_change_between_broken_revisions_is_a_range_among_several() -> None:
-    broken = frozenset(range(295, 304))
-    answer = Oracle(steps((300, 0.2), (800, 0.2), broken=broken), normal(6, SIGMA)).settle(
-        Question(revisions=1000)
+    broken = frozenset(range(25, 34))
+    answer = Oracle(steps((30, 0.2), (80, 0.2), broken=broken), normal(6, 0.01)).settle(
+        Question(revisions=100)
     )
-    assert [change.positions for change in answer.changes] == [tuple(range(295, 305)), (800,)]
+    assert [change.positions for change in answer.changes] == [tuple(range(25, 35)), (80,)]
 
 
 def test_a_ramp_is_reported_as_a_ramp_and_not_blamed_on_one_revision() -> None:
@@ -292,8 +292,8 @@ def test_a_history_in_which_most_commits_change_nothing_needs_no_samples_of_them
 def test_a_new_boot_session_is_not_taken_for_a_change() -> None:
     shift = 0.0
     quiet = normal(4, 0.02)
-    oracle = Oracle(step(321, 0.2), lambda position: shift + quiet(position))
-    search = Search(Question(revisions=1000))
+    oracle = Oracle(step(32, 0.2), lambda position: shift + quiet(position))
+    search = Search(Question(revisions=100))
     count = 0
     while isinstance(action := search.ask(), Measure):
         count += 1
@@ -303,7 +303,7 @@ def test_a_new_boot_session_is_not_taken_for_a_change() -> None:
         for observation in oracle.perform(action):
             search.tell(observation)
     assert count > 9
-    assert [change.positions for change in action.answer.changes] == [(321,)]
+    assert [change.positions for change in action.answer.changes] == [(32,)]
 
 
 def test_a_noisy_sample_cancels_its_pair() -> None:
@@ -323,12 +323,11 @@ def test_a_noisy_sample_cancels_its_pair() -> None:
     assert all(each.evidence == 1.0 for each in search._certificates.values())
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_certificate_draws_a_new_layout_for_each_block(seed: int) -> None:
-    oracle = Oracle(step(30, 0.2), normal(seed, 0.01), layouts(seed, 0.02))
-    answer = oracle.settle(Question(revisions=60, relinks=True))
+def test_a_certificate_draws_a_new_layout_for_each_block() -> None:
+    oracle = Oracle(step(10, 0.2), normal(1, 0.01), layouts(1, 0.02))
+    answer = oracle.settle(Question(revisions=20, relinks=True))
     (change,) = answer.changes
-    assert change.positions == (30,)
+    assert change.positions == (10,)
     assert change.certificate is not None
     assert change.certificate.layouts >= 8
     drawn_layouts = [
@@ -341,8 +340,8 @@ def test_a_certificate_draws_a_new_layout_for_each_block(seed: int) -> None:
 
 
 def test_a_build_that_cannot_be_relinked_is_certified_as_it_is() -> None:
-    oracle = Oracle(step(30, 0.2), normal(1, 0.01))
-    search = Search(Question(revisions=60, relinks=True))
+    oracle = Oracle(step(10, 0.2), normal(1, 0.01))
+    search = Search(Question(revisions=20, relinks=True))
     search.tell(CannotRelink(reason="no lld"))
     answer = oracle.settle(search)
     assert answer.changes[0].certificate is not None
@@ -351,8 +350,8 @@ def test_a_build_that_cannot_be_relinked_is_certified_as_it_is() -> None:
 
 def test_expensive_relinks_are_sampled_several_times() -> None:
     for seconds, times in ((0.5, 1), (30.0, 4)):
-        oracle = Oracle(step(30, 0.2), normal(1, 0.01), layouts(1, 0.02), relink_seconds=seconds)
-        oracle.settle(Question(revisions=60, relinks=True))
+        oracle = Oracle(step(10, 0.2), normal(1, 0.01), layouts(1, 0.02), relink_seconds=seconds)
+        oracle.settle(Question(revisions=20, relinks=True))
         blocks = [
             observation
             for observation in oracle.observations

@@ -157,19 +157,19 @@ def test_boot_sessions_and_failed_relinks_are_worded() -> None:
 
 
 def test_answers_are_worded() -> None:
-    found = words.verdict(Oracle(step(40, 0.2)).settle(Question(revisions=100)), LABEL)
-    assert found.startswith("r40, 99.")
+    found = words.verdict(Oracle(step(8, 0.2)).settle(Question(revisions=20)), LABEL)
+    assert found.startswith("r8, 99.")
     assert ", times 1.22 [1.22, 1.22], certified in " in found
     assert (
         "error probability at most 0.48 %; the memory layouts of these builds may cause the difference"
         in found
     )
-    broken = Oracle(step(40, 0.2, frozenset({39, 40}))).settle(Question(revisions=100))
-    assert words.verdict(broken, LABEL).startswith("one of 3, r39 to r41, 99.")
-    none = words.verdict(Oracle(step(40, 0.0)).settle(Question(revisions=100)), LABEL)
+    broken = Oracle(step(8, 0.2, frozenset({7, 8}))).settle(Question(revisions=20))
+    assert words.verdict(broken, LABEL).startswith("one of 3, r7 to r9, 99.")
+    none = words.verdict(Oracle(step(8, 0.0)).settle(Question(revisions=20)), LABEL)
     assert none.startswith("no change of ")
     assert "certified in " in none
-    several = Oracle(steps((20, 0.3), (70, 0.2))).settle(Question(revisions=100))
+    several = Oracle(steps((6, 0.3), (14, 0.2))).settle(Question(revisions=20))
     assert words.verdict(several, LABEL).count("certified in ") == 2
     unclear = words.verdict(Oracle(lambda position: None).settle(Question(revisions=5)), LABEL)
     assert unclear == "unclear: all 5 tried revisions failed to build or run"
@@ -181,8 +181,8 @@ def test_a_change_below_the_threshold_is_worded() -> None:
 
 
 def test_a_certificate_over_layouts_has_no_reservation() -> None:
-    question = Question(revisions=60, relinks=True)
-    answer = Oracle(step(30, 0.2), normal(1, 0.01), layouts(1, 0.01)).settle(question)
+    question = Question(revisions=20, relinks=True)
+    answer = Oracle(step(8, 0.2), normal(1, 0.01), layouts(1, 0.01)).settle(question)
     verdict = words.verdict(answer, LABEL)
     assert " layouts, error probability at most " in verdict
     assert "relink" not in verdict
