@@ -49,12 +49,12 @@ def relinked_at(culprit: int) -> FakeStarter:
 
 
 def test_each_block_of_a_certificate_has_a_new_layout(tmp_path: Path) -> None:
-    source, store = FakeSource(40), MemoryStore()
-    builder, starter = FakeBuilder(source), relinked_at(17)
+    source, store = FakeSource(20), MemoryStore()
+    builder, starter = FakeBuilder(source), relinked_at(8)
     session = a_session(RELINKED, tmp_path, source=source, starter=starter, builder=builder, store=store)
     _, answer = find(session)
     [change] = answer.answer.changes
-    assert change.positions == (17,)
+    assert change.positions == (8,)
     assert change.certificate is not None
     assert change.certificate.layouts == change.certificate.blocks >= 8
     [record] = store.searches()
@@ -69,12 +69,25 @@ def test_each_block_of_a_certificate_has_a_new_layout(tmp_path: Path) -> None:
     assert max(map(len, requests)) == 8, "one request links several layouts"
 
 
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> FindAnswer:
+    """The answer about a history without a change."""
+    directory = tmp_path_factory.mktemp("unchanged")
+    return find(a_session(STUDY, directory, source=FakeSource(10), starter=stepping_at(99)))[1]
+
+
+@pytest.fixture(scope="module")
+def slower(tmp_path_factory: pytest.TempPathFactory) -> FindAnswer:
+    """The answer about a history whose ninth revision made the program slower, and changed nothing else."""
+    directory = tmp_path_factory.mktemp("slower")
+    return find(a_session(STUDY, directory, source=FakeSource(20), starter=stepping_at(8)))[1]
+
+
 @pytest.mark.parametrize(("used", "is_mostly_noisy"), [(0, False), (4, False), (30, True)])
 def test_an_answer_none_of_mostly_noisy_samples_states_that(
-    tmp_path: Path, used: int, is_mostly_noisy: bool
+    unchanged: FindAnswer, used: int, is_mostly_noisy: bool
 ) -> None:
-    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(10), starter=stepping_at(99)))
-    answer = replace(answer, noisy=used, invocations=40)
+    answer = replace(unchanged, noisy=used, invocations=40)
     assert answer.answer.verdict == "none"
     assert answer.as_json()["mostly_noisy"] is is_mostly_noisy
     words = " while other processes used the machine, probability "
@@ -83,16 +96,17 @@ def test_an_answer_none_of_mostly_noisy_samples_states_that(
     assert words not in headline_of([answer_facts(unclear)])
 
 
-def test_without_relinking_the_answer_recommends_it_unless_the_change_is_large(tmp_path: Path) -> None:
-    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17)))
+def test_without_relinking_the_answer_recommends_it_unless_the_change_is_large(
+    tmp_path: Path, slower: FindAnswer
+) -> None:
     assert any(
         "to rule that out, measure ten layouts with [build] relink" in line
-        for line in certificate_words(change_facts(answer, 0))
+        for line in certificate_words(change_facts(slower, 0))
     )
-    doubled = FakeStarter(seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.2)
-    _, large = find(a_session(STUDY, tmp_path / "large", source=FakeSource(40), starter=doubled))
+    doubled = FakeStarter(seconds=lambda arguments: 0.1 if number_of(arguments) < 8 else 0.2)
+    _, large = find(a_session(STUDY, tmp_path / "large", source=FakeSource(20), starter=doubled))
     assert not any("relink" in line for line in certificate_words(change_facts(large, 0)))
-    changes: Any = answer.as_json()["changes"]
+    changes: Any = slower.as_json()["changes"]
     assert changes[0]["certificate"]["layouts"] == 1
     assert changes[0]["certificate"]["error"] <= 0.005
 
@@ -100,7 +114,7 @@ def test_without_relinking_the_answer_recommends_it_unless_the_change_is_large(t
 def test_an_answer_about_several_metrics_also_recommends_relinking(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17))
+    session = a_session(STUDY, tmp_path, source=FakeSource(20), starter=stepping_at(8))
     targets = tuple(resolve(STUDY, metric) for metric in ("wall", "peak_memory"))
     _, table = drain(Find(session, request_for(targets)).events())
     assert isinstance(table, FindTable)
@@ -110,12 +124,12 @@ def test_an_answer_about_several_metrics_also_recommends_relinking(
 
 
 def test_builds_that_cannot_be_relinked_are_measured_as_they_are(tmp_path: Path) -> None:
-    source = FakeSource(40)
+    source = FakeSource(20)
     builder = FakeBuilder(source, unlinkable=range(1, 1000))
-    session = a_session(RELINKED, tmp_path, source=source, starter=relinked_at(17), builder=builder)
+    session = a_session(RELINKED, tmp_path, source=source, starter=relinked_at(8), builder=builder)
     events, answer = drain(Find(session, request(session)).events())
     assert isinstance(answer, FindAnswer)
-    assert answer.answer.changes[0].positions == (17,)
+    assert answer.answer.changes[0].positions == (8,)
     assert answer.answer.changes[0].certificate is not None
     assert answer.answer.changes[0].certificate.layouts == 1
     assert [
@@ -137,9 +151,9 @@ class MemoryDoublingStarter(FakeStarter):
 
 def test_other_metrics_that_a_culprit_changed_are_reported(tmp_path: Path) -> None:
     starter = MemoryDoublingStarter(
-        seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.08, hungry_from=17
+        seconds=lambda arguments: 0.1 if number_of(arguments) < 8 else 0.08, hungry_from=8
     )
-    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))
+    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(20), starter=starter))
     assert also_words(change_facts(answer, 0)) == "it also changed peak_memory 2.00 times (worse)"
     changes: Any = answer.as_json()["changes"]
     [also] = changes[0]["also_changed"]
@@ -147,9 +161,8 @@ def test_other_metrics_that_a_culprit_changed_are_reported(tmp_path: Path) -> No
     assert also["effect"]["value"] == pytest.approx(2.0)
 
 
-def test_unchanged_metrics_are_not_reported_with_the_culprit(tmp_path: Path) -> None:
-    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17)))
-    assert also_words(change_facts(answer, 0)) == ""
+def test_unchanged_metrics_are_not_reported_with_the_culprit(slower: FindAnswer) -> None:
+    assert also_words(change_facts(slower, 0)) == ""
 
 
 def test_a_point_that_got_worse_is_reported_with_a_ratio_that_got_better(tmp_path: Path) -> None:
@@ -161,14 +174,14 @@ def test_a_point_that_got_worse_is_reported_with_a_ratio_that_got_better(tmp_pat
     )
 
     def seconds(arguments: tuple[str, ...]) -> float:
-        changed, threads = number_of(arguments) >= 17, arguments[1]
+        changed, threads = number_of(arguments) >= 8, arguments[1]
         if threads == "8":
             return 0.4 if changed else 0.1
         return 2.0 if changed else 0.2
 
-    session = a_session(study, tmp_path, source=FakeSource(40), starter=FakeStarter(seconds=seconds))
+    session = a_session(study, tmp_path, source=FakeSource(20), starter=FakeStarter(seconds=seconds))
     _, answer = find(session, "speedup")
-    assert answer.answer.changes[0].positions == (17,)
+    assert answer.answer.changes[0].positions == (8,)
     words = also_words(change_facts(answer, 0))
     assert "wall at threads=1" in words
     assert "(worse)" in words

@@ -36,7 +36,9 @@ def test_likely_positions_are_distinct_and_were_not_tried(data: st.DataObject) -
     assert all(0 <= each < revisions for each in positions)
 
 
-@pytest.mark.parametrize("culprit", [1, 17, 39])
+@pytest.mark.parametrize(
+    "culprit", [pytest.param(1, marks=pytest.mark.long), 17, pytest.param(39, marks=pytest.mark.long)]
+)
 def test_a_search_with_builds_ahead_has_the_same_culprit_and_the_same_decisive_builds(
     tmp_path: Path, culprit: int
 ) -> None:

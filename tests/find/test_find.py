@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,9 @@ def find(session: Session, metric: str = "wall") -> tuple[list[Stepped], FindAns
     return [event for event in events if isinstance(event, Stepped)], answer
 
 
-@pytest.mark.parametrize("culprit", [1, 17, 99])
+@pytest.mark.parametrize("culprit", [1, 17, 39])
 def test_the_culprit_is_found_by_its_full_id(tmp_path: Path, culprit: int) -> None:
-    session = a_session(STUDY, tmp_path, source=FakeSource(100), starter=stepping_at(culprit))
+    session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(culprit))
     _, answer = find(session)
     answer_json = answer.as_json()
     assert answer_json["verdict"] == "found"
@@ -89,10 +90,10 @@ def test_a_revision_that_crashes_is_unusable_not_fatal(tmp_path: Path) -> None:
 
 
 def test_a_search_resumes_from_the_store_with_the_same_steps(tmp_path: Path) -> None:
-    store, source = MemoryStore(), FakeSource(60)
-    starter = stepping_at(40)
+    store, source = MemoryStore(), FakeSource(20)
+    starter = stepping_at(8)
     whole, answer = find(a_session(STUDY, tmp_path, source=source, starter=starter, store=store))
-    again = stepping_at(40)
+    again = stepping_at(8)
     replayed, same = find(a_session(STUDY, tmp_path, source=source, starter=again, store=store))
     assert again.started == []
     assert all(step.resumed for step in replayed)
@@ -100,12 +101,19 @@ def test_a_search_resumes_from_the_store_with_the_same_steps(tmp_path: Path) -> 
     assert same.as_json() == answer.as_json()
 
 
-def test_a_search_interrupted_anywhere_repeats_only_the_interrupted_batch(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "cuts",
+    [
+        (1, 12, 30),  # in the first batch, while the change is located, and in the certificate
+        pytest.param(range(1, 50, 3), marks=[pytest.mark.long, pytest.mark.slow("simulation")]),
+    ],
+)
+def test_a_search_interrupted_anywhere_repeats_only_the_interrupted_batch(
+    tmp_path: Path, cuts: Sequence[int]
+) -> None:
     """Samples are compared with neighbours in time, so a search does not complete the batch of an interrupted one."""
     source = FakeSource(60)
-    reference = stepping_at(40)
-    find(a_session(STUDY, tmp_path, source=source, starter=reference, store=MemoryStore()))
-    for cut in range(1, len(reference.started), 3):
+    for cut in cuts:
         store, first = MemoryStore(), stepping_at(40)
         session = a_session(STUDY, tmp_path, source=source, starter=first, store=store)
         steps = 0
@@ -116,6 +124,8 @@ def test_a_search_interrupted_anywhere_repeats_only_the_interrupted_batch(tmp_pa
         second = stepping_at(40)
         session = a_session(STUDY, tmp_path, source=source, starter=second, store=store)
         resumed, answer = find(session)
+        if len(first.started) < cut:
+            break  # This search ended before the cut.
         assert answer.as_json()["changes"][0]["revisions"] == ["r40"]
         assert sum(step.resumed for step in resumed) in (steps, steps + 1), (
             "complete batches are not repeated"
@@ -207,11 +217,11 @@ def test_one_search_finds_the_changes_of_all_metrics_with_shared_invocations(tmp
     def seconds(arguments: tuple[str, ...]) -> float:
         number = number_of(arguments)
         if arguments[0].endswith("fast"):
-            return 0.1 if number < 30 else 0.13
-        return 0.2 if number < 30 or arguments[1] == "1" else 0.12
+            return 0.1 if number < 8 else 0.13
+        return 0.2 if number < 8 or arguments[1] == "1" else 0.12
 
     starter = FakeStarter(seconds=seconds)
-    session = a_session(study, tmp_path, source=FakeSource(80), starter=starter)
+    session = a_session(study, tmp_path, source=FakeSource(20), starter=starter)
     _, table = drain(Find(session, request_for(resolve_goal(study, ()))).events())
     assert isinstance(table, FindTable)
     verdicts = {answer.target.name: str(answer.answer.verdict) for answer in table.answers}
@@ -225,8 +235,8 @@ def test_one_search_finds_the_changes_of_all_metrics_with_shared_invocations(tmp
     }
     table_json = table.as_json()
     assert [change.positions for answer in table.answers for change in answer.answer.changes] == [
-        (30,),
-        (30,),
+        (8,),
+        (8,),
     ]
     assert table_json["invocations"] == len(starter.started)
     assert table.builds == len({number_of(arguments) for arguments in starter.started}) <= 14
@@ -354,10 +364,10 @@ def test_a_repeated_search_refers_to_its_own_steps_even_after_another_search(
 
 
 def test_a_resumed_search_does_not_use_its_own_samples_as_a_prior(tmp_path: Path) -> None:
-    store, source = MemoryStore(), FakeSource(60)
+    store, source = MemoryStore(), FakeSource(20)
     measured_prior = request_for((resolve(STUDY, "wall"),), priors=("measured",))
-    session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(40), store=store)
+    session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(8), store=store)
     _, first = drain(Find(session, measured_prior).events())
-    session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(40), store=store)
+    session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(8), store=store)
     _, again = drain(Find(session, measured_prior).events())
     assert again.as_json() == first.as_json()

@@ -27,7 +27,7 @@ from tests.find.test_answers import relinked_at
 from tests.measure.fake_session import a_session, a_study, drain
 
 STUDY = a_study()
-CHANGED = 41
+CHANGED = 8
 
 
 class RepeatedFind:
@@ -40,7 +40,7 @@ class RepeatedFind:
 
     def find(self, budget: Budget, *, metric: str = "wall") -> FindAnswer:
         starter = FakeStarter(seconds=lambda arguments: 0.13 if number_of(arguments) >= CHANGED else 0.1)
-        session = a_session(STUDY, self._directory, source=FakeSource(60), starter=starter, store=self._store)
+        session = a_session(STUDY, self._directory, source=FakeSource(20), starter=starter, store=self._store)
         request = FindRequest(
             goal=resolve_goal(STUDY, (metric,)), range=None, threshold=0.05, confidence=0.99, budget=budget
         )
@@ -64,8 +64,8 @@ def test_a_finished_search_that_relinks_builds_of_earlier_commands_starts_nothin
     store, started, answers = MemoryStore(), [], []
     for threshold in (0.05, 0.03, 0.03):
         time.sleep(0.002)  # the store knows times to the millisecond
-        starter = relinked_at(17)
-        session = a_session(study, tmp_path, source=FakeSource(40), starter=starter, store=store)
+        starter = relinked_at(8)
+        session = a_session(study, tmp_path, source=FakeSource(20), starter=starter, store=store)
         request = FindRequest(
             goal=resolve_goal(study, ("wall",)),
             range=None,
@@ -169,7 +169,7 @@ def test_a_search_stopped_by_a_budget_prints_how_to_continue(tmp_path: Path) -> 
         first == "Next: perftrail find --budget 1min    continue this search; stored samples cost no budget"
     )
     assert next_of(repeated.find(Budget()), Budget()) == [
-        "Next: perftrail explain r41 --metric work.wall    name the functions that are responsible"
+        "Next: perftrail explain r8 --metric work.wall    name the functions that are responsible"
     ]
 
 
@@ -180,7 +180,7 @@ def test_the_cost_separates_new_from_stored_work(tmp_path: Path) -> None:
     full = repeated.find(Budget())
     builds = full.builds - short.builds
     total, new = cost_words(full).splitlines()
-    assert total == f"{full.builds} of 60 revisions built, {full.invocations} invocations"
+    assert total == f"{full.builds} of 20 revisions built, {full.invocations} invocations"
     assert new.startswith(f"New: {builds} builds and {repeated.started} invocations, ")
     assert new.endswith(f"The rest was stored before ({duration(short.seconds)}).")
     again = repeated.find(Budget())

@@ -173,13 +173,13 @@ def _counting_pays(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_instructions_locate_the_culprit_and_time_certifies_it(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     history = [
-        repository.commit(program(1_000_000 if number < 17 else 8_000_000, milliseconds=0, number=number))
-        for number in range(24)
+        repository.commit(program(500_000 if number < 8 else 4_000_000, milliseconds=0, number=number))
+        for number in range(14)
     ]
     events, answer = find(tmp_path, "cpu")
     said = answer.as_json()
     [change] = said["changes"]
-    assert change["revisions"] == [history[17]]
+    assert change["revisions"] == [history[8]]
     assert (said["searched_metric"], said["certified_metric"]) == ("instructions", "cpu")
     assert said["priors"][-1] == "searched by instructions and certified by cpu"
     assert "they change at" in said["priors"][0]
@@ -187,7 +187,7 @@ def test_instructions_locate_the_culprit_and_time_certifies_it(tmp_path: Path) -
     assert counting.metric == "cpu"
     counted = [event.revision.id for event in events if isinstance(event, BuildCounted)]
     assert len(counted) == len(set(counted)) <= 5
-    assert {history[16], history[17]} <= {*counted, history[0], history[23]}
+    assert {history[7], history[8]} <= {*counted, history[0], history[13]}
     assert answer.builds <= 12
     again, repeated = find(tmp_path, "cpu")
     assert not [event for event in again if isinstance(event, (Counting, BuildCounted))]
@@ -196,18 +196,18 @@ def test_instructions_locate_the_culprit_and_time_certifies_it(tmp_path: Path) -
 
 @pytest.mark.usefixtures("_counting_pays")
 def test_where_instructions_mislead_the_requested_metric_decides(tmp_path: Path) -> None:
-    """Revision 10 needs eight times the instructions, in a millisecond; revision 17 only waits longer."""
+    """Revision 4 needs eight times the instructions, in a millisecond; revision 8 only waits longer."""
     repository = Repository(tmp_path / "repository")
     history = [
         repository.commit(
-            program(100_000 if number < 10 else 800_000, milliseconds=6 if number < 17 else 60, number=number)
+            program(100_000 if number < 4 else 800_000, milliseconds=6 if number < 8 else 60, number=number)
         )
-        for number in range(24)
+        for number in range(12)
     ]
     _, answer = find(tmp_path, "wall")
-    assert answer.counts.located() == (10,)
+    assert answer.counts.located() == (4,)
     said = answer.as_json()
-    assert all(history[17] in change["revisions"] for change in said["changes"]), (
+    assert all(history[8] in change["revisions"] for change in said["changes"]), (
         "or unclear, on a busy machine"
     )
     assert said["searched_metric"] == "wall"

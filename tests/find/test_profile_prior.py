@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from perftrail.find.find import Find
 from perftrail.find.priors import ProfiledFunctions, profile_priors
 from perftrail.measure.events import Profiling, TooLongForBudget
 from perftrail.model.patch import TouchedFile
+from perftrail.model.study import Study
 from perftrail.model.target import resolve
 from perftrail.opening import open_session
 from perftrail.search import Budget
@@ -78,7 +80,7 @@ def program(factor: int, *, notes: int) -> dict[str, str]:
         "shown.c": f"int shown(int value)\n{{\n    return value + {notes};\n}}\n",
         "main.c": "#include <stdio.h>\nlong total(long count);\nint shown(int value);\n\n"
         "int main(int count, char **words)\n{\n"
-        '    printf("%ld %d %s\\n", total(count > 1 ? 0 : 3000000), shown(1), words[0]);\n    return 0;\n}\n',
+        '    printf("%ld %d %s\\n", total(count > 1 ? 0 : 1000000), shown(1), words[0]);\n    return 0;\n}\n',
     }
 
 
@@ -102,19 +104,32 @@ threshold = "30%"
 """
 
 
-@pytest.fixture
-def history(tmp_path: Path) -> list[str]:
-    """Forty revisions: the 29th works eight times as much in `total`; the others change what `shown` prints."""
-    repository = Repository(tmp_path / "repository")
-    return [
-        repository.commit(program(1 if number < 29 else 8, notes=number), subject=f"n {number}")
-        for number in range(40)
+@dataclass(frozen=True)
+class History:
+    """Sixteen revisions: the 11th works eight times as much in `total`; the others change what `shown` prints."""
+
+    repository: Path
+    revisions: list[str]
+
+    def study(self, directory: Path, text: str = STUDY) -> Study:
+        file = directory / "perftrail.toml"
+        file.write_text(text.replace('location = "repository"', f'location = "{self.repository}"'))
+        return studyfile.load(str(file))
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> History:
+    """A repository that tests only read."""
+    repository = Repository(tmp_path_factory.mktemp("history") / "repository")
+    revisions = [
+        repository.commit(program(1 if number < 11 else 8, notes=number), subject=f"n {number}")
+        for number in range(16)
     ]
+    return History(repository.path, revisions)
 
 
-def test_git_names_the_functions_that_revisions_change(history: list[str], tmp_path: Path) -> None:
-    (tmp_path / "perftrail.toml").write_text(STUDY)
-    study = studyfile.load(str(tmp_path / "perftrail.toml"))
+def test_git_names_the_functions_that_revisions_change(history: History, tmp_path: Path) -> None:
+    study = history.study(tmp_path)
     with open_session(study, store=None) as session:
         assert isinstance(session.source, GitSource)
         revisions = session.source.history()
@@ -123,15 +138,14 @@ def test_git_names_the_functions_that_revisions_change(history: list[str], tmp_p
     assert by_file[0] == {}
     assert set(by_file[5]) == {"shown.c"}
     assert "shown" in by_file[5]["shown.c"]
-    assert "total" in by_file[29]["total.c"]
+    assert "total" in by_file[11]["total.c"]
 
 
 def test_a_profile_of_both_ends_guides_the_search_and_is_stored(
-    history: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(end_profiles, "SAVED_SHARE", 1e6)
-    (tmp_path / "perftrail.toml").write_text(STUDY)
-    study = studyfile.load(str(tmp_path / "perftrail.toml"))
+    study = history.study(tmp_path)
     with open_session(study, store=None) as session:
         target = resolve(study, "cpu")
         request = FindRequest(
@@ -143,48 +157,45 @@ def test_a_profile_of_both_ends_guides_the_search_and_is_stored(
     assert isinstance(profile, dict)
     [stored] = profile.values()
     assert isinstance(stored, dict)
-    assert answer.as_json()["changes"][0]["revisions"] == [history[29]]
+    assert answer.as_json()["changes"][0]["revisions"] == [history.revisions[11]]
     (reason,) = answer.as_json()["priors"]
-    assert reason.startswith("a profile of both ends: 1 of 39 revisions touch a function")
+    assert reason.startswith("a profile of both ends: 1 of 15 revisions touch a function")
     assert stored["moved"] == [["main", "main.c"], ["total", "total.c"]]  # main calls it
     assert answer.builds <= 5
 
 
-@pytest.mark.usefixtures("history")
 def test_a_profile_that_needs_more_than_a_tenth_of_the_budget_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(end_profiles, "SAVED_SHARE", 1e6)
-    (tmp_path / "perftrail.toml").write_text(STUDY)
-    study = studyfile.load(str(tmp_path / "perftrail.toml"))
+    study = history.study(tmp_path)
     with open_session(study, store=None) as session:
         request = FindRequest(
             goal=(resolve(study, "cpu"),),
             range=None,
             threshold=0.3,
             confidence=0.99,
-            budget=Budget(seconds=20.0),
+            budget=Budget(seconds=5.0),
             priors=("profile",),
         )
         events = Find(session, request).events()
         decided = next(each for each in events if isinstance(each, Profiling | TooLongForBudget))
     assert isinstance(decided, TooLongForBudget)
-    assert decided.limit == 2.0
+    assert decided.limit == 0.5
     assert decided.seconds is not None
     assert decided.seconds > decided.limit
 
 
 def test_each_benchmark_of_a_search_has_the_prior_of_its_own_profile(
-    history: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(end_profiles, "SAVED_SHARE", 1e6)
     idle = '[benchmark.idle]\ncommand = "{build}/work idle"\n\n[measure]'
-    (tmp_path / "perftrail.toml").write_text(STUDY.replace("[measure]", idle))
-    study = studyfile.load(str(tmp_path / "perftrail.toml"))
+    study = history.study(tmp_path, STUDY.replace("[measure]", idle))
     with open_session(study, store=None) as session:
         request = FindRequest(
             goal=(resolve(study, "work.cpu"), resolve(study, "idle.cpu")),
-            range=f"{history[20]}..{history[-1]}",
+            range=f"{history.revisions[6]}..{history.revisions[-1]}",
             threshold=0.5,
             confidence=0.99,
             budget=Budget(invocations=24),
@@ -206,9 +217,9 @@ def test_a_search_of_allocations_profiles_the_functions_that_allocate(
 ) -> None:
     monkeypatch.setattr(end_profiles, "SAVED_SHARE", 1e6)
     repository = Repository(tmp_path / "repository")
-    for number in range(12):
+    for number in range(8):
         files = program(1, notes=number)
-        blocks = 20 if number < 7 else 200
+        blocks = 20 if number < 5 else 200
         files["total.c"] = "#include <stdlib.h>\n" + files["total.c"].replace(
             "    return sum;\n",
             f"    for (int i = 0; i < {blocks}; i++)\n"
@@ -238,4 +249,4 @@ def test_a_search_of_allocations_profiles_the_functions_that_allocate(
     assert isinstance(moved, list)
     assert ["total", "total.c"] in moved  # hardly any of the instructions moved
     (reason,) = answer.as_json()["priors"]
-    assert reason.startswith("a profile of both ends: 1 of 11 revisions touch a function")
+    assert reason.startswith("a profile of both ends: 1 of 7 revisions touch a function")

@@ -23,7 +23,7 @@ from tests.fakes.watcher import NOISY, FakeWatcher
 from tests.measure.fake_session import a_session, a_study, drain
 
 STUDY = a_study(measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0))
-CHANGED, CHANGED_AGAIN = 21, 40
+CHANGED, CHANGED_AGAIN = 8, 16
 
 
 class Searched:
@@ -43,7 +43,7 @@ class Searched:
         session = a_session(
             STUDY,
             self._directory,
-            source=FakeSource(60),
+            source=FakeSource(24),
             starter=FakeStarter(seconds=self._seconds),
             store=self.store,
             watcher=self._watcher,
@@ -54,10 +54,15 @@ class Searched:
         return [each for each in drain(Find(session, request).events())[0] if isinstance(each, Stepped)]
 
 
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Searched:
+    """A search for two changes, which its tests do not continue."""
+    return Searched(tmp_path_factory.mktemp("searched"))
+
+
 def test_each_block_of_a_certificate_names_its_change_and_forecasts_the_remaining_blocks(
-    tmp_path: Path,
+    searched: Searched,
 ) -> None:
-    searched = Searched(tmp_path)
     assert searched.lines[0].endswith(" (to compare the ends)")
     assert any("2 changes likely; " in line and " for the one between r" in line for line in searched.lines)
     blocks = [line for line in searched.lines if line.startswith("certificate block: ")]
@@ -74,9 +79,8 @@ def test_each_block_of_a_certificate_names_its_change_and_forecasts_the_remainin
 
 
 def test_a_stored_search_has_the_words_of_the_live_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    searched: Searched, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    searched = Searched(tmp_path)
     again = searched.find()
     assert [step_words(step.words, step.purpose) for step in again] == searched.lines
     (record,) = searched.store.searches()

@@ -75,7 +75,7 @@ def partitions(length: int) -> Iterator[tuple[int, ...]]:
 
 def test_the_detector_returns_the_partition_of_least_cost() -> None:
     rng = np.random.default_rng(1)
-    blocks = rng.normal(size=(60, 10)) + 4.0 * rng.integers(0, 2, size=(60, 10)).cumsum(axis=1)
+    blocks = rng.normal(size=(20, 10)) + 4.0 * rng.integers(0, 2, size=(20, 10)).cumsum(axis=1)
     numbers = set()
     for block in blocks:
         found = tuple(sorted(likely_splits(block[None], [0])))
@@ -86,7 +86,7 @@ def test_the_detector_returns_the_partition_of_least_cost() -> None:
 
         assert cost(found) == pytest.approx(min(map(cost, partitions(len(block)))))
     assert len(numbers) > 1
-    together = likely_splits(blocks, range(0, 600, 10))
+    together = likely_splits(blocks, range(0, 200, 10))
     alone = (split for row, block in enumerate(blocks) for split in likely_splits(block[None], [10 * row]))
     assert list(together) == list(alone)
 
@@ -191,13 +191,19 @@ def two_levels(levels: Sequence[float], share: float, *, seed: int, samples: int
     return [(position, tuple(row)) for position, row in enumerate(logs.tolist())]
 
 
+FEW_OR_MANY = pytest.mark.parametrize(
+    ("series_drawn", "most_wrong"), [(8, 1), pytest.param(40, 2, marks=pytest.mark.long)]
+)
+
+
+@FEW_OR_MANY
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
 @pytest.mark.parametrize(("samples", "length"), [(5, 20), (5, 45), (10, 20), (10, 45), (20, 20), (20, 45)])
 def test_samples_with_two_levels_are_rarely_reported_as_a_change(
-    share: float, samples: int, length: int
+    share: float, samples: int, length: int, series_drawn: int, most_wrong: int
 ) -> None:
-    drawn = [two_levels([1.0] * length, share, seed=seed, samples=samples) for seed in range(40)]
-    assert sum(bool(change_points(series)) for series in drawn) <= 2
+    drawn = [two_levels([1.0] * length, share, seed=seed, samples=samples) for seed in range(series_drawn)]
+    assert sum(bool(change_points(series)) for series in drawn) <= most_wrong
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
@@ -232,22 +238,27 @@ def correlated(
     return [(position, (log,)) for position, log in enumerate(logs.tolist())]
 
 
+@FEW_OR_MANY
 @pytest.mark.parametrize("outliers", [0.0, 0.03])
 @pytest.mark.parametrize("correlation", [0.3, 0.5, 0.7])
-def test_correlated_noise_is_rarely_reported_as_a_change(correlation: float, outliers: float) -> None:
-    drawn = [correlated(200, correlation, seed, outliers=outliers) for seed in range(40)]
-    assert sum(bool(change_points(series)) for series in drawn) <= 2
+def test_correlated_noise_is_rarely_reported_as_a_change(
+    correlation: float, outliers: float, series_drawn: int, most_wrong: int
+) -> None:
+    drawn = [correlated(200, correlation, seed, outliers=outliers) for seed in range(series_drawn)]
+    assert sum(bool(change_points(series)) for series in drawn) <= most_wrong
 
 
-def test_the_correlation_of_neighbours_is_reported_with_its_interval() -> None:
+@pytest.mark.parametrize("series_drawn", [5, pytest.param(20, marks=pytest.mark.long)])
+def test_the_correlation_of_neighbours_is_reported_with_its_interval(series_drawn: int) -> None:
     for correlation in (0.0, 0.5):
         found = [
             changes_of(by_columns(correlated(400, correlation, seed, steps={200: 0.2}))).correlation
-            for seed in range(20)
+            for seed in range(series_drawn)
         ]
-        assert sum(each is not None and each.low <= correlation <= each.high for each in found) >= 18
+        covered = sum(each is not None and each.low <= correlation <= each.high for each in found)
+        assert covered >= 0.9 * series_drawn - 1
         certain = sum(each is not None and each.is_certain for each in found)
-        assert certain == 20 if correlation else certain <= 1
+        assert certain == series_drawn if correlation else certain <= 1
 
 
 def test_a_series_without_any_candidate_needs_no_correlation() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perftrail.stats.comparison as compare_module
@@ -228,6 +229,20 @@ def test_exchanging_the_programs_inverts_the_effect_and_the_verdict(pairs: list[
     assert backward.verdict is mirrored.get(forward.verdict, forward.verdict)
 
 
+@settings(max_examples=25)
+@given(st.lists(st.floats(-3, 3).filter(lambda x: abs(x) > 1e-6), min_size=3, max_size=10, unique_by=abs))
+def test_the_p_value_is_the_share_of_all_signs_with_such_an_extreme_rank_sum(
+    differences: list[float],
+) -> None:
+    values = np.array(differences)
+    ranks = 1 + np.abs(values).argsort().argsort()
+    signs = np.array(list(product([0, 1], repeat=len(values))))
+    sums, own = signs @ ranks, int(ranks[values > 0].sum())
+    expected = min(1.0, 2.0 * min(float((sums <= own).mean()), float((sums >= own).mean())))
+    assert signed_rank_p(values) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.long
 @given(st.lists(st.floats(-3, 3).filter(lambda x: abs(x) > 1e-6), min_size=3, max_size=18, unique_by=abs))
 def test_the_p_value_is_that_of_the_signed_rank_test_of_scipy(differences: list[float]) -> None:
     from scipy.stats import wilcoxon  # here: only one process of a test run needs it
