@@ -41,7 +41,13 @@ class Lab:
     heavy: Iterable[int] = range(40, 1000)
 
     def find(
-        self, number: int, goal: Goal, *, interrupt_after: int | None = None, machine: Machine = MACHINE
+        self,
+        number: int,
+        goal: Goal,
+        *,
+        interrupt_after: int | None = None,
+        interrupt_inside: bool = False,
+        machine: Machine = MACHINE,
     ) -> FindAnswer | FindTable | None:
         factor = SLOWER if number % 2 else 1.0
         self.starter = FakeStarter(
@@ -57,12 +63,16 @@ class Lab:
         )
         session = replace(session, machine=replace(machine, facts=_facts(number)))
         finding = Find(session, request_for(goal)).events()
-        if interrupt_after is None:
+        if interrupt_after is None and not interrupt_inside:
             return drain(finding)[1]
         for _ in finding:
-            if len(self.starter.started) == interrupt_after:
+            if len(self.starter.started) == interrupt_after or (interrupt_inside and self.inside() == 3):
                 return None
         raise AssertionError("the search ended before the interruption")
+
+    def inside(self) -> int:
+        """Return the number of steps inside a merge."""
+        return sum("inside" in step.action for step in self.steps()) if self.store.searches() else 0
 
     def steps(self) -> list[StepRecord]:
         [record] = self.store.searches()
@@ -154,13 +164,9 @@ def test_a_reboot_does_not_mislead_a_search_for_several_metrics(tmp_path: Path) 
 def test_a_search_inside_a_merge_resumes_after_a_reboot(tmp_path: Path) -> None:
     source = _merging(at=20, branch=range(1000, 1016))
     heavy = {*range(20, 60), *range(1009, 1016)}
-    whole = Lab(tmp_path, MemoryStore(), source=source, heavy=heavy)
-    whole.find(0, WALL)
-    outer = sum("inside" not in step.action for step in whole.steps())
-    assert outer < len(whole.steps())
     lab = Lab(tmp_path, MemoryStore(), source=source, heavy=heavy)
-    lab.find(0, WALL, interrupt_after=len(whole.starter.started) - 4)
-    assert any("inside" in step.action for step in lab.steps())
+    lab.find(0, WALL, interrupt_inside=True)
+    assert 0 < lab.inside() < len(lab.steps())
     answer = lab.find(1, WALL)
     assert isinstance(answer, FindAnswer)
     assert [each.id for each in answer.inside[0].candidates] == ["r1009"]
@@ -201,4 +207,4 @@ def _merging(*, at: int, branch: range) -> FakeSource:
         trunk=revision(at - 1),
         branches=(Branch(base=revision(12), revisions=tuple(map(revision, branch))),),
     )
-    return FakeSource(60, merges={f"r{at}": merge})
+    return FakeSource(30, merges={f"r{at}": merge})

@@ -41,7 +41,7 @@ COUNTING = a_study(
 def noisy(tmp_path_factory: pytest.TempPathFactory) -> FindAnswer:
     """A search whose samples scatter so much that it cannot tell whether the time changed."""
     starter = FakeStarter(seconds=lambda _: 0.1, noise=0.8)
-    session = a_session(STUDY, tmp_path_factory.mktemp("noisy"), source=FakeSource(40), starter=starter)
+    session = a_session(STUDY, tmp_path_factory.mktemp("noisy"), source=FakeSource(12), starter=starter)
     _, answer = find(session)
     assert answer.unclear
     assert answer.answer.minimum_detectable > 0.05
@@ -236,7 +236,7 @@ def test_a_benchmark_with_parameters_keeps_its_point(tmp_path: Path) -> None:
         benchmarks={"mt": Benchmark(command="{build}/work {threads}", parameters={"threads": (1, 2)})}
     )
     starter = FakeStarter(seconds=lambda _: 0.1, noise=0.8)
-    _, answer = find(a_session(study, tmp_path, source=FakeSource(40), starter=starter), "wall[threads=2]")
+    _, answer = find(a_session(study, tmp_path, source=FakeSource(12), starter=starter), "wall[threads=2]")
     found = lines(replace(answer, noisy=3), study=study)
     assert any("--metric 'mt.cpu[threads=2]'" in line for line in found)
 

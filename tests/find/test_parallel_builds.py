@@ -17,7 +17,7 @@ from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, nu
 from tests.measure.fake_session import a_session, a_study, drain
 
 STUDY = a_study()
-CULPRIT, REVISIONS = 77, 120
+CULPRIT, REVISIONS = 27, 40
 
 
 class Lab:
@@ -62,7 +62,7 @@ class Lab:
         return [event for event in events if isinstance(event, Stepped)], answer
 
 
-@pytest.mark.parametrize("at_once", [2, 4])
+@pytest.mark.parametrize("at_once", [pytest.param(2, marks=pytest.mark.long), 4])
 def test_the_culprit_is_the_same_for_any_number_of_parallel_builds(tmp_path: Path, at_once: int) -> None:
     lab = Lab(tmp_path)
     _, answer = lab.find(at_once)

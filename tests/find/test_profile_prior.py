@@ -198,7 +198,7 @@ def test_each_benchmark_of_a_search_has_the_prior_of_its_own_profile(
             range=f"{history.revisions[6]}..{history.revisions[-1]}",
             threshold=0.5,
             confidence=0.99,
-            budget=Budget(invocations=24),
+            budget=Budget(invocations=12),
             priors=("profile",),
         )
         _, table = drain(Find(session, request).events())
@@ -236,7 +236,7 @@ def test_a_search_of_allocations_profiles_the_functions_that_allocate(
             range=None,
             threshold=0.3,
             confidence=0.99,
-            budget=Budget(),
+            budget=Budget(invocations=12),
             priors=("profile",),
         )
         _, answer = drain(Find(session, request).events())
