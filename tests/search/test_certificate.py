@@ -116,10 +116,9 @@ def test_equal_builds_are_called_different_no_more_often_than_allowed(
     assert wrong / trials > LEVEL / 20
 
 
-@few_or(100, 200)
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.__name__)
-def test_bounds_contain_the_true_shift(noise: Callable[[Rng, int], Floats], trials: int) -> None:
-    rng = np.random.default_rng(8)
+def test_bounds_contain_the_true_shift(noise: Callable[[Rng, int], Floats]) -> None:
+    rng, trials = np.random.default_rng(8), 200
     missed = 0
     for _ in range(trials):
         pairs = noise(rng, 2 * 24).reshape(24, 2)
