@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import subprocess
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.starting import start
+import pytest
+
+from perftrail.cli.main import main
+from tests.starting import Started, start
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,6 +78,28 @@ def perftrail(*arguments: str | Path, expect: int = 0) -> subprocess.CompletedPr
     assert "Traceback" not in done.stderr, done.stderr
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
+
+
+def perftrail_here(*arguments: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command that only reads or refuses, as `perftrail` does, but in this process, which costs less."""
+    words = [str(each) for each in arguments]
+    stdout, stderr = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with redirect_stdout(stdout), redirect_stderr(stderr), pytest.raises(SystemExit) as ended:
+        main(words)
+    output, errors = (each.detach().getvalue().decode() for each in (stdout, stderr))
+    code = int(str(ended.value.code))
+    assert "Traceback" not in errors, errors
+    assert code == expect, f"exit {code}\n{output}\n{errors}"
+    return subprocess.CompletedProcess(words, code, stdout=output, stderr=errors)
+
+
+def begin(
+    *arguments: str | Path, errors: Path = Path(os.devnull), session: bool = False
+) -> Started:
+    """Start perftrail in a process that goes on; `errors` gets its standard error."""
+    with Path(os.devnull).open("wb") as nothing, errors.open("wb") as stderr:
+        words = [str(each) for each in arguments]
+        return Started(words, nothing.fileno(), stderr.fileno(), session=session)
 
 
 def find_answer(*arguments: str | Path, expect: int = 0) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import perftrail, program, write_study
+from tests.e2e.printing import perftrail, perftrail_here, program, write_study
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow("starts")
@@ -15,23 +16,31 @@ BOTH = "metrics = { cost = { pattern = 'cost ([-0-9.]+)' }, size = { pattern = '
 FEWER = "metrics = { cost = { pattern = 'cost ([-0-9.]+)' } }"
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> Path:
-    """A study of five revisions, measured without the metric `size`."""
-    repository = Repository(tmp_path / "repository")
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of five revisions, measured without the metric `size`, which it has now."""
+    root = tmp_path_factory.mktemp("measured")
+    repository = Repository(root / "repository")
     for number in range(5):
         repository.commit(program(100, name=f"{number}"), subject=f"Commit {number}")
-    file = write_study(tmp_path / "study", repository)
+    file = write_study(root / "study", repository)
     text = file.read_text().replace('metric = "cost"', "")
     assert BOTH in text
     file.write_text(text.replace(BOTH, FEWER).replace("warmups = 0", "warmups = 0\ninvocations = 5"))
     perftrail("run", file)
     file.write_text(file.read_text().replace(FEWER, BOTH))
-    return file
+    # Only copies have the directory in which they were measured: no log is read from another one.
+    return file.parent.rename(root / "elsewhere")
+
+
+@pytest.fixture
+def study(measured: Path, tmp_path: Path) -> Path:
+    """A copy of the study, which a test may measure again."""
+    return Path(shutil.copytree(measured, tmp_path / "study", symlinks=True)) / "perftrail.toml"
 
 
 def test_run_reads_an_added_metric_and_starts_nothing(study: Path) -> None:
-    checked = perftrail("check", study).stderr
+    checked = perftrail_here("check", study).stderr
     assert (
         "all 5 measured points have no size yet; perftrail run first reads new metrics from stored" in checked
     )
@@ -41,7 +50,7 @@ def test_run_reads_an_added_metric_and_starts_nothing(study: Path) -> None:
     assert "work: size was read from the stored output of 5 invocations" in output
     assert "and 2 more points read from stored outputs" in output
     assert "0 new invocations" in done.stdout
-    shown = perftrail("show", study, "--metric", "size").stdout
+    shown = perftrail_here("show", study, "--metric", "size").stdout
     assert shown.count(" size ") == 5
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from perftrail import studyfile
 from perftrail.errors import StudyError
-from tests.e2e.printing import perftrail
+from tests.e2e.printing import perftrail, perftrail_here
 
 pytestmark = pytest.mark.slow("starts")
 
@@ -116,12 +116,12 @@ def report(study: Path) -> dict[str, Any]:
 
 
 def rows(study: Path) -> list[dict[str, Any]]:
-    parsed: list[dict[str, Any]] = json.loads(perftrail("show", study, "--json").stdout)
+    parsed: list[dict[str, Any]] = json.loads(perftrail_here("show", study, "--json").stdout)
     return parsed
 
 
 def test_the_plan_names_each_variant_with_its_directory(study: Path) -> None:
-    plan = perftrail("check", study).stdout
+    plan = perftrail_here("check", study).stdout
     assert "pthreads (pthreads/), fork (fork/), python (python/)" in plan
 
 
@@ -139,7 +139,7 @@ def test_a_build_contains_no_files_of_other_variants(study: Path, report: dict[s
 
 
 def test_variants_are_shown_side_by_side(study: Path, report: dict[str, Any]) -> None:
-    head, *lines = perftrail("show", study, "--metric", "wall").stdout.splitlines()
+    head, *lines = perftrail_here("show", study, "--metric", "wall").stdout.splitlines()
     assert head.split() == ["point", "metric", "pthreads", "fork", "python"]
     assert [line.split()[0] for line in lines if line.startswith("workers")] == ["workers=2", "workers=20"]
 
@@ -147,7 +147,7 @@ def test_variants_are_shown_side_by_side(study: Path, report: dict[str, Any]) ->
 def test_only_changed_variants_are_built_and_measured_again(study: Path, report: dict[str, Any]) -> None:
     source = study / "fork" / "count.c"
     source.write_text(source.read_text().replace("sum += WEXITSTATUS", "sum += 2 * WEXITSTATUS"))
-    plan = json.loads(perftrail("check", study, "--json").stdout)
+    plan = json.loads(perftrail_here("check", study, "--json").stdout)
     assert plan["builds"] == {"built": 2, "failed": 0, "left": 1}
     again = json.loads(perftrail("run", study, "--json").stdout)
     assert (again["points"], again["measured"], again["invocations"]) == (6, 6, 6)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import subprocess
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.printing import perftrail_here
 from tests.e2e.releases import STUDY, Releases, make_releases, write_study
 from tests.starting import start
 
 pytestmark = pytest.mark.slow("starts")
 
 
-def perftrail(*arguments: str, expect: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    done = start(*arguments, cwd=cwd)
+def perftrail(*arguments: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
+    done = start(*arguments)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     return done
@@ -226,8 +228,8 @@ def test_invalid_arguments_are_reported_in_one_line(
     releases: Releases, tmp_path: Path, arguments: list[str], words: str
 ) -> None:
     study = write_study(tmp_path / "study", releases)
-    done = perftrail("backport", *arguments, expect=2, cwd=study.parent)
-    assert words in done.stderr
+    with chdir(study.parent):
+        assert words in perftrail_here("backport", *arguments, expect=2).stderr
 
 
 def test_a_directory_accepts_a_patch_but_not_a_revision(tmp_path: Path) -> None:
@@ -247,7 +249,7 @@ def test_a_directory_accepts_a_patch_but_not_a_revision(tmp_path: Path) -> None:
     answer = perftrail_json("backport", str(study), "--patch", str(tmp_path / "p"), "--onto", ".")
     assert metric(answer, "work.steps")["patched_against_old"]["effect"]["value"] == pytest.approx(0.8)
     assert (program / "work.sh").read_text() == "echo steps 100\n"
-    refused = perftrail("backport", ".", str(study), "--onto", ".", expect=2)
+    refused = perftrail_here("backport", ".", study, "--onto", ".", expect=2)
     assert "only a git or Fossil history" in refused.stderr
 
 

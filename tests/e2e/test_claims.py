@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.printing import perftrail
+from tests.e2e.printing import perftrail, perftrail_here
 
 pytestmark = pytest.mark.slow("starts")
 
@@ -119,7 +119,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def judged(study: Path) -> dict[str, dict[str, Any]]:
-    judgements: list[dict[str, Any]] = json.loads(perftrail("show", "--claims", "--json", study).stdout)
+    judgements: list[dict[str, Any]] = json.loads(perftrail_here("show", "--claims", "--json", study).stdout)
     return {each["name"]: each for each in judgements}
 
 
@@ -152,13 +152,13 @@ def test_a_verdict_has_its_evidence(study: Path) -> None:
 
 
 def test_claims_are_reported_in_sentences_and_as_a_table(study: Path) -> None:
-    words = perftrail("show", "--claims", study).stdout
+    words = perftrail_here("show", "--claims", study).stdout
     assert "reproduced: double costs twice as much" in words
     assert (
         "double / single = 2.000 [2.000, 2.000] in cost at size 100, 200 and 400; claimed 1.9..2.1" in words
     )
     assert words.splitlines()[-1] == "3 reproduced, 1 not reproduced, 2 unclear and 2 cannot be measured"
-    table = perftrail("show", "--claims", "--markdown", study).stdout.splitlines()
+    table = perftrail_here("show", "--claims", "--markdown", study).stdout.splitlines()
     assert table[-1] == "| the lost \\| library is slow | no copy exists | cannot be measured |"
 
 
@@ -175,10 +175,10 @@ def test_a_different_answer_fails_the_run(study: Path, tmp_path: Path) -> None:
 
 
 def test_an_answer_is_checked_and_not_shown_as_a_value(study: Path) -> None:
-    rows = json.loads(perftrail("show", study, "--json").stdout)
+    rows = json.loads(perftrail_here("show", study, "--json").stdout)
     assert {row["metric"] for row in rows} == {"cost"}
 
 
 def test_claims_without_samples_have_no_answer(study: Path, tmp_path: Path) -> None:
-    done = perftrail("show", "--claims", study, "--store", tmp_path, expect=1)
+    done = perftrail_here("show", "--claims", study, "--store", tmp_path, expect=1)
     assert "measure with: perftrail run" in done.stderr

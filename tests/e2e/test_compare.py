@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.printing import perftrail_here
 from tests.sources.repositories import Repository
 from tests.starting import start
 
@@ -261,7 +262,7 @@ def test_uncommitted_changes_are_compared_and_their_check_out_stays_as_it_is(
     ],
 )
 def test_wrong_usage_exits_2_with_the_reason(study: Path, words: tuple[str, ...], reason: str) -> None:
-    done = compare(*words[:2], str(study), *words[2:], expect=2)
+    done = perftrail_here("compare", *words[:2], study, *words[2:], expect=2)
     assert reason in done.stderr
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_commands import perftrail
+from tests.e2e.printing import perftrail, perftrail_here
 from tests.needs import skip_for
 from tests.sources.repositories import Repository
 from tests.starting import REPOSITORY
@@ -60,16 +60,14 @@ def test_there_are_ten_examples_and_a_page_that_describes_each() -> None:
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.parent.name)
 def test_an_example_can_be_checked(file: Path, repository: Path, tmp_path: Path) -> None:
     copied = example(file.parent.name, tmp_path / "study", repository)
-    done = perftrail("check", str(copied), "--json")
-    assert done.returncode == 0, done.stderr
-    plan = json.loads(done.stdout)
+    plan = json.loads(perftrail_here("check", copied, "--json").stdout)
     assert plan["revisions"] == 2
     assert all("root" in each or "not installed" in each for each in plan["warnings"]), plan["warnings"]
 
 
 def test_the_time_of_a_suite_that_is_not_listed_yet_is_unknown(repository: Path, tmp_path: Path) -> None:
     copied = example("python-asv", tmp_path / "study", repository)
-    done = perftrail("check", str(copied))
+    done = perftrail_here("check", copied)
     assert re.search(r"^time left +unknown until something is built and measured$", done.stdout, re.MULTILINE)
 
 
@@ -158,9 +156,8 @@ def test_an_example_measures_a_project_like_the_one_that_it_names(project: Proje
     file = example(project.example, tmp_path / "study", repository.path)
     text = re.sub(r"\[measure\]\n(?:\w.*\n)+", "", file.read_text("utf-8"))
     file.write_text(f"{text}\n[measure]\ninvocations = 2\nwarmups = 0\nquiet_threshold = 100\n")
-    done = perftrail("run", str(file), *project.options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    shown = json.loads(perftrail("show", str(file), "--json").stdout)
+    perftrail("run", file, *project.options)
+    shown = json.loads(perftrail_here("show", file, "--json").stdout)
     names = {"cpu", "seconds", "time"}
     values = [row["estimate"]["value"] for row in shown if row["metric"] in names and row["estimate"]]
     assert len(values) >= 2

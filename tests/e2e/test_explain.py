@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.browsing import chromium, open_page
+from tests.e2e.printing import perftrail_here
 from tests.e2e.releases import STUDY, Releases, files, table, write_study
 from tests.needs import needs
 from tests.sources.repositories import Repository
@@ -198,7 +199,7 @@ def test_invalid_arguments_are_reported_in_one_line(
     locked: Releases, tmp_path: Path, culprit: str, more: list[str], words: str
 ) -> None:
     study = write_study(tmp_path / "study", locked)
-    assert words in perftrail("explain", culprit, str(study), *more, expect=2).stderr
+    assert words in perftrail_here("explain", culprit, study, *more, expect=2).stderr
 
 
 def test_a_revision_that_does_not_build_has_no_explanation(locked: Releases, tmp_path: Path) -> None:

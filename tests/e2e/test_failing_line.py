@@ -12,13 +12,20 @@ from tests.sources.repositories import Repository
 pytestmark = pytest.mark.slow("starts")
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> Path:
-    """A study of six revisions with two variants, a second benchmark, and two eras."""
-    repository = Repository(tmp_path / "repository")
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, list[str]]:
+    """Six revisions, oldest first."""
+    repository = Repository(tmp_path_factory.mktemp("history") / "repository")
     ids = [
         repository.commit(program(100, name=f"{number}"), subject=f"Commit {number}") for number in range(6)
     ]
+    return repository, ids
+
+
+@pytest.fixture
+def study(history: tuple[Repository, list[str]], tmp_path: Path) -> Path:
+    """A study of the revisions with two variants, a second benchmark, and two eras."""
+    repository, ids = history
     file = write_study(tmp_path / "study", repository)
     tables = f"""
 [variants.plain]

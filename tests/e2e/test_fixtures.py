@@ -6,17 +6,16 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import perftrail
+from tests.e2e.printing import begin, perftrail, perftrail_here
 from tests.e2e.serving import files, write_served_study
 from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.sources.repositories import Repository
+from tests.starting import Started
 
 pytestmark = pytest.mark.slow("starts")
 
@@ -40,7 +39,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def samples(file: Path, metric: str) -> list[float]:
     """Return the samples of a metric in the order of their measurement."""
-    lines = perftrail("export", file, "--format", "jsonl").stdout.splitlines()
+    lines = perftrail_here("export", file, "--format", "jsonl").stdout.splitlines()
     return [each["value"] for each in map(json.loads, lines) if each["metric"] == metric]
 
 
@@ -110,6 +109,7 @@ def test_builds_that_alternate_keep_their_data_and_servers(tmp_path: Path) -> No
         kind="git",
         location=repository.path,
         benchmark=f'setup = ["echo loaded >> {log}; echo 1 > {{data}}/rows"]',
+        measure="quiet_threshold = 1000",
     )
     compared = perftrail("compare", base, head, file, "--metric", "cost", "--max-pairs", "9", "--json")
     assert json.loads(compared.stdout)["fresh"] >= 4
@@ -131,15 +131,15 @@ def test_a_service_can_start_again_for_each_invocation_with_the_same_data(tmp_pa
 
 def test_the_cpu_time_of_the_server_is_measured_by_choice(tmp_path: Path, tree: Path) -> None:
     file = write_served_study(
-        tmp_path / "study", location=tree, cost="1500", benchmark='measure = "server"\nnice = 1\ncpus = "0"'
+        tmp_path / "study", location=tree, cost="600", benchmark='measure = "server"\nnice = 1\ncpus = "0"'
     )
     perftrail("run", file)
-    assert all(1.4 < seconds < 3.0 for seconds in samples(file, "cpu")), samples(file, "cpu")
+    assert all(0.55 < seconds < 1.8 for seconds in samples(file, "cpu")), samples(file, "cpu")
     assert all(each > 1 << 20 for each in samples(file, "peak_memory_tree"))
     assert samples(file, "peak_memory") == []
-    of_command = write_served_study(tmp_path / "other", location=tree, cost="1500")
+    of_command = write_served_study(tmp_path / "other", location=tree, cost="600")
     perftrail("run", of_command)
-    assert all(seconds < 1.4 for seconds in samples(of_command, "cpu")), samples(of_command, "cpu")
+    assert all(seconds < 0.55 for seconds in samples(of_command, "cpu")), samples(of_command, "cpu")
 
 
 def test_a_crashed_server_is_a_failed_invocation_with_its_last_output(tmp_path: Path, tree: Path) -> None:
@@ -172,33 +172,49 @@ def test_a_failed_cleanup_is_an_error_and_its_samples_are_kept(tmp_path: Path, t
     assert len(samples(file, "cost")) == 2
 
 
-@pytest.mark.parametrize(
-    ("service", "benchmark", "message"),
-    [
-        ('setup = ["echo no space >&2; exit 4"]', "", "service db: setup: no space"),
-        ("", 'setup = ["false"]', "setup: exit code 1: false"),
-        ("", 'prepare = ["cat missing"]', "prepare: cat: missing: No such file or directory"),
-        ("", 'conclude = ["false"]', "conclude: exit code 1: false"),
-        ("", 'cpus = "4000"', "cpus: the available CPUs are"),
-        ("", 'numa = "900"', "numa: this machine has"),
-    ],
-    ids=["setup of a service", "setup", "prepare", "conclude", "cpus", "numa"],
-)
-def test_a_failed_line_is_a_failed_invocation(
-    tmp_path: Path, tree: Path, service: str, benchmark: str, message: str
-) -> None:
-    file = write_served_study(tmp_path / "study", location=tree, service=service, benchmark=benchmark)
-    assert failure(file).startswith(message)
+FAILING = {
+    "setup_of_a_service": (
+        'setup = ["echo no space >&2; exit 4"]',
+        'services = ["other"]',
+        "service other: setup: no space",
+    ),
+    "setup": ("", 'setup = ["false"]', "setup: exit code 1: false"),
+    "prepare": ("", 'prepare = ["cat missing"]', "prepare: cat: missing: No such file or directory"),
+    "conclude": ("", 'conclude = ["false"]', "conclude: exit code 1: false"),
+    "cpus": ("", 'cpus = "4000"', "cpus: the available CPUs are"),
+    "numa": ("", 'numa = "900"', "numa: this machine has"),
+}
+"""Benchmarks with a line that fails: that of a service, their own, and the message."""
+
+
+@pytest.fixture(scope="module")
+def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The messages of one run of all failing benchmarks, by benchmark."""
+    root = tmp_path_factory.mktemp("failing")
+    text = f'[source]\nkind = "directory"\nlocation = "{root}"\n[measure]\ninvocations = 1\nwarmups = 0\n'
+    for name, (service, benchmark, _) in FAILING.items():
+        if service:
+            text += f'[service.other]\ncommand = "sleep 100"\nready = {{ line = "never" }}\n{service}\n'
+        text += f'[benchmark.{name}]\ncommand = "true"\n{benchmark}\n'
+    (root / "perftrail.toml").write_text(text)
+    found = json.loads(perftrail("run", root, "--json", expect=1).stdout)["failures"]
+    return {name: each["message"] for each in found for name in FAILING if name in each["subject"].split()}
+
+
+@pytest.mark.parametrize("benchmark", FAILING)
+def test_a_failed_line_is_a_failed_invocation(failures: dict[str, str], benchmark: str) -> None:
+    assert failures.keys() == FAILING.keys()
+    assert failures[benchmark].startswith(FAILING[benchmark][2])
 
 
 def test_a_server_that_is_never_ready_is_reported_with_its_last_output(tmp_path: Path, tree: Path) -> None:
-    file = write_served_study(tmp_path / "study", location=tree, service='timeout = "4s"')
+    file = write_served_study(tmp_path / "study", location=tree, service='timeout = "1s"')
     text = file.read_text().replace('line = "ready to answer"', 'line = "accepting"')
     file.write_text(
         text.replace("python3 {build}/server.py 1 {port}", "sh -c 'echo not yet; exec sleep 1000' {port}")
     )
     assert failure(file) == (
-        'service db is not ready after 4.0 s: no line of its output matches "accepting"; its last line is "not yet"'
+        'service db is not ready after 1.0 s: no line of its output matches "accepting"; its last line is "not yet"'
     )
 
 
@@ -217,7 +233,7 @@ def test_check_shows_the_fixture_and_what_this_machine_lacks(tmp_path: Path, tre
         service='restart = "each"',
         benchmark='setup = ["true", "true"]\nmeasure = "server"\ncpus = "4000"\nnice = 2',
     )
-    shown = perftrail("check", file).stdout
+    shown = perftrail_here("check", file).stdout
     fixture = next(line for line in shown.splitlines() if line.startswith("fixture"))
     assert fixture.split(maxsplit=1)[1] == (
         "ask: services db (started for each invocation); CPU time and memory of the services; setup: 2 lines; "
@@ -226,15 +242,14 @@ def test_check_shows_the_fixture_and_what_this_machine_lacks(tmp_path: Path, tre
     assert "benchmark.ask.cpus: the available CPUs are" in shown
 
 
-def running(file: Path, started: Path) -> subprocess.Popen[bytes]:
+def running(file: Path, started: Path) -> Started:
     """Start `run`, and return when the server runs."""
-    command = [sys.executable, "-m", "perftrail", "run", str(file)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = begin("run", file)
     deadline = time.monotonic() + 60
     while not (started.exists() and started.read_text().endswith("\n")):
         assert process.poll() is None
         assert time.monotonic() < deadline
-        time.sleep(0.02)
+        time.sleep(0.01)
     return process
 
 
@@ -257,7 +272,7 @@ timeout = "100s"
     process = running(file, pid_file)
     pid = int(pid_file.read_text())
     assert is_alive(pid)
-    os.kill(process.pid, sent)
+    process.send_signal(sent)
     process.wait(timeout=60)
     ended = time.monotonic()
     while is_alive(pid):
@@ -303,6 +318,7 @@ prepare = ["! python3 -c \\"import socket; {connect}\\" 2> /dev/null"]
     assert len(samples(file, "cost")) == 2
 
 
+@pytest.mark.long
 def test_workers_run_fixtures_too(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     repository.commit(files())

@@ -46,8 +46,8 @@ def perftrail(*words: str | Path) -> dict[str, Any]:
 def test_a_moved_study_repeats_no_invocation(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "elsewhere" / "after"
     repository = Repository(before / "repository")
-    for number in range(12):
-        repository.commit({"main.c": f"#define COST {1 + (number > 7)}\n{MAIN}/* {number} */\n"})
+    for number in range(7):
+        repository.commit({"main.c": f"#define COST {1 + (number > 3)}\n{MAIN}/* {number} */\n"})
     (before / "perftrail.toml").write_text(STUDY)
     (before / "input.txt").write_text("an input, which the samples belong to\n")
     answer = perftrail("find", before)

@@ -21,6 +21,7 @@ from tests.store.server import NOBODY, programs
 PROGRAMS = programs()
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.slow("postgresql"),
     pytest.mark.skipif(
         PROGRAMS is None or not (PROGRAMS / "pgbench").exists(),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.printing import perftrail
+from tests.e2e.printing import perftrail, perftrail_here
 
 pytestmark = pytest.mark.slow("starts")
 
@@ -85,7 +85,7 @@ def write_study(directory: Path, text: str = STUDY) -> Path:
 def test_one_invocation_yields_a_metric_for_each_item(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     perftrail("run", study)
-    rows: list[dict[str, Any]] = json.loads(perftrail("show", study, "--json").stdout)
+    rows: list[dict[str, Any]] = json.loads(perftrail_here("show", study, "--json").stdout)
     medians = {(row["benchmark"], row["metric"]): row["estimate"]["value"] for row in rows if row["estimate"]}
     assert medians["go", "hits"] == 2.5
     assert medians["google", "rate"] == 1000
@@ -107,7 +107,7 @@ def test_keys_that_do_not_apply_are_mistakes(tmp_path: Path) -> None:
         )
         .replace('reads = "google-benchmark", item = "BM_Sum[arg=1000]", unit = "s"', 'reads = "google"')
     )
-    stderr = perftrail("check", write_study(tmp_path, text), expect=2).stderr
+    stderr = perftrail_here("check", write_study(tmp_path, text), expect=2).stderr
     assert "benchmark.go.metrics.long: needs a pattern, or reads" in stderr
     assert "benchmark.go.metrics.sum.pattern: a metric has a pattern or reads, not both" in stderr
     assert "benchmark.google.metrics.short.reads: " in stderr

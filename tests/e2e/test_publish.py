@@ -22,7 +22,7 @@ import yaml
 from tests.axe import violations
 from tests.browsing import open_page
 from tests.e2e.histories import HOSTILE
-from tests.e2e.printing import perftrail
+from tests.e2e.printing import begin, perftrail
 from tests.sources.repositories import Repository
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ location = "{location}"
 range = "{range}"
 
 [measure]
-invocations = 5
+invocations = 3
 warmups = 0
 
 [benchmark.parse]
@@ -159,7 +159,7 @@ def test_published_values_are_imported_again(
     done = perftrail("import", project.site / "reports", "-o", tmp_path / "imported", "--json")
     imported = json.loads(done.stdout)
     assert (len(imported["revisions"]), len(imported["benchmarks"])) == (16, 2)
-    assert imported["values"] == (8 + 9) * METRICS * 5
+    assert imported["values"] == (8 + 9) * METRICS * 3
     shown = json.loads(perftrail("show", tmp_path / "imported", "--json").stdout)
     [change] = [row["change"] for row in shown if row.get("change") and row["change"]["alert"]]
     assert change["effect"]["value"] == pytest.approx(1.5, rel=0.01)
@@ -182,42 +182,50 @@ def served(directory: Path) -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+@pytest.mark.parametrize(
+    ("from_disk", "width", "scheme"),
+    [(True, 1280, "light"), (False, 390, "dark")],
+    ids=["from disk", "from a file server"],
+)
 def test_the_site_works_from_disk_and_from_a_file_server(
-    project: Project, published: dict[str, bytes], browser: Browser, width: int, scheme: Scheme
+    project: Project,
+    published: dict[str, bytes],
+    browser: Browser,
+    from_disk: bool,
+    width: int,
+    scheme: Scheme,
 ) -> None:
     with served(project.site) as address:
-        for start in ((project.site / "index.html").as_uri(), address):
-            own = "file:" if start.startswith("file:") else address
-            with open_page(browser, own, "data:", "blob:", width=width, scheme=scheme) as page:
-                page.goto(start)
-                assert "1 of 44 metrics became slower within the newest 16" in page.locator("h1").inner_text()
-                shown = page.locator(".metrics tbody tr:visible")
-                assert shown.count() == 40
-                assert "print.item_06" in shown.first.inner_text()
-                page.get_by_text("Show all").click()
-                assert shown.count() == METRICS
-                page.get_by_role("searchbox").fill("parse item_0")
-                assert shown.count() == 10
-                page.get_by_role("searchbox").fill("")
-                page.get_by_role("button", name="slower 1").click()
-                assert shown.count() == 1
-                page.locator(".name button").first.click()
-                page.wait_for_selector(".panel svg")
-                assert page.locator(".panel svg g").count() == 16
-                assert "worse" in page.locator(".panel ul").inner_text()
-                page.locator(".panel svg").focus()
-                page.keyboard.press("Home")
-                assert "5 samples" in page.locator(".panel .readout").inner_text()
-                assert page.evaluate("document.documentElement.scrollWidth") <= width
-                assert page.evaluate("window.pwned") is None
-                assert violations(page) == []
-                assert page.locator("main script, main iframe, main object").count() == 0
-                page.reload()  # the address names the open metric
-                page.wait_for_selector(".panel svg")
-                page.locator(".reports a").last.click()
-                page.wait_for_selector(".lead svg.marks")
-                assert page.url.endswith("/index.html")
+        own = "file:" if from_disk else address
+        with open_page(browser, own, "data:", "blob:", width=width, scheme=scheme) as page:
+            page.goto((project.site / "index.html").as_uri() if from_disk else address)
+            assert "1 of 44 metrics became slower within the newest 16" in page.locator("h1").inner_text()
+            shown = page.locator(".metrics tbody tr:visible")
+            assert shown.count() == 40
+            assert "print.item_06" in shown.first.inner_text()
+            page.get_by_text("Show all").click()
+            assert shown.count() == METRICS
+            page.get_by_role("searchbox").fill("parse item_0")
+            assert shown.count() == 10
+            page.get_by_role("searchbox").fill("")
+            page.get_by_role("button", name="slower 1").click()
+            assert shown.count() == 1
+            page.locator(".name button").first.click()
+            page.wait_for_selector(".panel svg")
+            assert page.locator(".panel svg g").count() == 16
+            assert "worse" in page.locator(".panel ul").inner_text()
+            page.locator(".panel svg").focus()
+            page.keyboard.press("Home")
+            assert "3 samples" in page.locator(".panel .readout").inner_text()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert page.evaluate("window.pwned") is None
+            assert violations(page) == []
+            assert page.locator("main script, main iframe, main object").count() == 0
+            page.reload()  # the address names the open metric
+            page.wait_for_selector(".panel svg")
+            page.locator(".reports a").last.click()
+            page.wait_for_selector(".lead svg.marks")
+            assert page.url.endswith("/index.html")
 
 
 def test_the_badge_is_drawn(project: Project, published: dict[str, bytes], browser: Browser) -> None:
@@ -242,10 +250,7 @@ def test_a_killed_publication_leaves_the_site_whole(
     project.commit(1, seven=150)
     project.measure("main~1..main")
     before = {str(path.relative_to(site)): path.read_bytes() for path in site.rglob("*") if path.is_file()}
-    command = [sys.executable, "-m", "perftrail", "publish", str(project.study), "-o", str(site)]
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    process = begin("publish", project.study, "-o", site, session=True)
     while process.poll() is None and not list(site.glob(".publish-*/*")):
         time.sleep(0.001)
     os.killpg(process.pid, signal.SIGKILL)
@@ -311,7 +316,11 @@ def gitlab_script() -> str:
 
 
 @pytest.mark.parametrize(
-    ("script", "branch"), [(github_script, "gh-pages"), (gitlab_script, "performance-pages")]
+    ("script", "branch"),
+    [
+        (github_script, "gh-pages"),
+        pytest.param(gitlab_script, "performance-pages", marks=pytest.mark.long),
+    ],
 )
 def test_the_workflows_in_the_docs_add_to_their_branch(
     script: Callable[[], str], branch: str, tmp_path: Path
@@ -337,7 +346,7 @@ def test_the_workflows_in_the_docs_add_to_their_branch(
         "GIT_CONFIG_KEY_0": f"url.{origin.path}.insteadOf",
         "GIT_CONFIG_VALUE_0": "https://perftrail:token@gitlab.invalid/a/b.git",
     }
-    for number in (1, 2, 3):
+    for number in (1, 2):
         origin.commit({**files, "work": f"# {number}\n"})
         checkout = tmp_path / f"checkout-{number}"
         subprocess.run(["git", "clone", "--quiet", str(origin.path), str(checkout)], check=True)
@@ -350,4 +359,4 @@ def test_the_workflows_in_the_docs_add_to_their_branch(
         assert {"index.html", "badge.svg", "badge.json", "state.json"} <= set(listed)
         assert sum(name.endswith("/results.json") for name in listed) == number
         assert "work" not in listed
-    assert len(origin.git("log", "--format=%s", branch).splitlines()) == 3
+    assert len(origin.git("log", "--format=%s", branch).splitlines()) == 2

@@ -168,7 +168,9 @@ def test_a_benchmark_that_links_by_itself_is_relinked(tmp_path: Path) -> None:
 
 
 @needs_sandbox
-@pytest.mark.parametrize("incremental", [False, True], ids=["clean", "incremental"])
+@pytest.mark.parametrize(
+    "incremental", [False, pytest.param(True, marks=pytest.mark.long)], ids=["clean", "incremental"]
+)
 def test_relinking_works_in_a_sandbox(tmp_path: Path, incremental: bool) -> None:
     build = f"incremental = {str(incremental).lower()}"
     study = a_study(tmp_path, build=build, more="\n[sandbox]\nmemory = '1GiB'")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.contention.programs import PROGRAMS, SOURCE
-from tests.e2e.printing import perftrail
+from tests.e2e.printing import perftrail, perftrail_here
 
 pytestmark = pytest.mark.slow("starts")
 
@@ -38,15 +38,24 @@ PLAIN = ("mutex", "spin", "sharing", "memory", "none")
 COUNTED = ("mutex", "spin", "handover", "arena")
 
 
+def often(chosen: bool) -> tuple[pytest.MarkDecorator, ...]:
+    """Mark all programs as `long` but the chosen ones."""
+    return () if chosen else (pytest.mark.long,)
+
+
 @pytest.mark.parametrize(
-    ("fault", "counters"), [*((fault, "") for fault in PLAIN), *((fault, '"locks"') for fault in COUNTED)]
+    ("fault", "counters"),
+    [
+        *(pytest.param(fault, "", marks=often(fault == "none")) for fault in PLAIN),
+        *(pytest.param(fault, '"locks"', marks=often(fault == "mutex")) for fault in COUNTED),
+    ],
 )
 def test_no_finding_names_an_absent_cause(fault: str, counters: str, tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "faults.c").write_bytes(SOURCE.read_bytes())
     (tmp_path / "perftrail.toml").write_text(STUDY.format(fault=fault, counters=counters), encoding="utf-8")
     perftrail("run", tmp_path)
-    rows = json.loads(perftrail("show", tmp_path, "--json").stdout)
+    rows = json.loads(perftrail_here("show", tmp_path, "--json").stdout)
     scalings = [row["scaling"] for row in rows if row["scaling"] is not None]
     assert [row["point"]["threads"] for row in rows if row["scaling"] is not None] == [1]
     [scaling] = scalings
@@ -59,7 +68,7 @@ def test_no_finding_names_an_absent_cause(fault: str, counters: str, tmp_path: P
     elif contention["outcome"] == "cannot tell":
         assert contention["reason"]
         assert contention["next_step"]
-    words = perftrail("show", tmp_path).stdout
+    words = perftrail_here("show", tmp_path).stdout
     assert "Scaling of work.wall with threads" in words
     assert ("more threads than processors" in words) == (processors < 8)
     if processors < 4:  # at most three thread counts do not exceed the processors

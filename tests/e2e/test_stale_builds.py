@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import perftrail
+from tests.e2e.printing import perftrail, perftrail_here
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow("starts")
@@ -46,7 +46,7 @@ def test_stale_builds_are_repeated_before_measuring(tmp_path: Path) -> None:
     assert "incremental builds are off" in ran.stderr
     assert "2 builds may contain stale objects" in ran.stderr
     assert json.loads(ran.stdout)["invocations"] == 9
-    shown = json.loads(perftrail("show", study, "--json").stdout)
+    shown = json.loads(perftrail_here("show", study, "--json").stdout)
     rows = shown if isinstance(shown, list) else shown["rows"]
     costs = [row["estimate"]["value"] for row in rows if row["metric"] == "cost"]
     assert costs == [1.0, 2.0, 3.0]

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.printing import find_answer, perftrail, revisions
+from tests.e2e.printing import find_answer, perftrail, perftrail_here, revisions
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow("starts")
 
-LIBRARY_CULPRIT, APPLICATION_CULPRIT = 7, 4
+LIBRARY_CULPRIT, APPLICATION_CULPRIT = 6, 4
 
 LIBRARY = "int library_cost(void) {{ return {cost}; }} /* {number} */\n"
 APPLICATION = """\
@@ -83,7 +83,7 @@ def commit_two_sources(root: Path, *, at: str = "", app: str = 'at = "v3"') -> T
         (application, "app.c", APPLICATION, APPLICATION_CULPRIT),
     ):
         ids = []
-        for number in range(10):
+        for number in range(9):
             cost = 80 if number < culprit else 110
             ids.append(
                 repository.commit({name: text.format(cost=cost, number=number)}, subject=f"no. {number}")
@@ -139,7 +139,7 @@ def test_an_answer_names_the_searched_source_and_the_pins(
     lines = perftrail("find", sources.study, "--along", "app", "--at", "main=v2").stdout.splitlines()
     assert lines[0].startswith("found: ")
     assert lines[1].strip() == f"along app, with main at v2 ({sources.library[2][:10]})"
-    plan = perftrail("check", sources.study).stdout
+    plan = perftrail_here("check", sources.study).stdout
     assert f"along main, with app at v3 ({sources.application[3][:10]})" in plan
 
 
@@ -153,9 +153,9 @@ def test_a_repeated_search_measures_nothing(
 def test_searches_with_other_pins_are_separate(
     sources: TwoSources, application_answer: dict[str, Any]
 ) -> None:
-    report = json.loads(perftrail("show", sources.study, "--search", "1", "--json").stdout)
+    report = json.loads(perftrail_here("show", sources.study, "--search", "1", "--json").stdout)
     assert [each["question"]["along"] for each in report["searches"]] == ["main", "app"]
-    shown = perftrail("show", sources.study, "--search", "2").stdout
+    shown = perftrail_here("show", sources.study, "--search", "2").stdout
     assert f"along app, with main at {sources.library[2][:10]}" in shown
 
 
@@ -165,7 +165,7 @@ def test_samples_with_another_pin_are_never_pooled(
     options = [*(f"--only=revision={id_}" for id_ in sources.library[:1]), "--at", "app=v8"]
     perftrail("run", sources.study, *options)
     rows = {
-        pin: json.loads(perftrail("show", sources.study, "--at", f"app={pin}", "--json").stdout)
+        pin: json.loads(perftrail_here("show", sources.study, "--at", f"app={pin}", "--json").stdout)
         for pin in ("v3", "v8")
     }
     assert {row["pins"]["app"] for row in rows["v8"]} == {sources.application[8]}
@@ -178,16 +178,16 @@ def test_samples_with_another_pin_are_never_pooled(
 def test_a_pin_of_the_command_line_that_is_not_a_revision_is_reported_with_its_remedy(
     sources: TwoSources,
 ) -> None:
-    stderr = perftrail("find", sources.study, "--at", "app=v99", expect=2).stderr
+    stderr = perftrail_here("find", sources.study, "--at", "app=v99", expect=2).stderr
     assert "--at app=v99: " in stderr
     assert "name a revision of app, or omit it to use the last of its range" in stderr
 
 
 def test_a_pin_that_is_not_a_revision_is_reported_with_its_line(tmp_path: Path) -> None:
     sources = commit_two_sources(tmp_path, app='at = "v99"')
-    stderr = perftrail("check", sources.study, expect=2).stderr
+    stderr = perftrail_here("check", sources.study, expect=2).stderr
     assert "perftrail.toml:10: sources.app.at: " in stderr
-    assert 'no revision "v99"; did you mean "v9"?' in stderr
+    assert 'no revision "v99"; did you mean "v8"?' in stderr
 
 
 SCRIPT = 'echo "cost $(($(cat "$1/cost") + {cost})).$(($(od -An -N1 -tu1 /dev/urandom) % 10))"\n'

@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.printing import begin, perftrail_here
 from tests.fakes.receivers import Posted, free_port, mail_server, web_server
 from tests.sources.repositories import Repository
 from tests.starting import start
@@ -166,8 +166,8 @@ def test_watch_reports_one_change_even_if_it_is_killed_at_any_time(branch: Branc
     for number in range(3):
         branch.commit(100, f"words {number}")
     slow = branch.commit(125, "slow it down")
-    for seconds in (0.8, 1.4):
-        started = _running(branch, "--once", "--notify", posted.address)
+    for seconds in (0.3, 0.7):
+        started = begin("watch", branch.study, "--once", "--notify", posted.address)
         try:
             started.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -190,7 +190,7 @@ def test_watch_runs_until_it_is_stopped_and_resumes(
 ) -> None:
     posted.seconds = seconds
     words = ("--every", "100ms", "--notify", posted.address)
-    started = _running(branch, *words)
+    started = begin("watch", branch.study, *words)
     try:
         _wait_until(branch.state.exists)
         branch.commit(125, "slow it down")
@@ -200,7 +200,7 @@ def test_watch_runs_until_it_is_stopped_and_resumes(
         assert started.wait(timeout=10) == 130
         assert time.monotonic() - began < 5
     finally:
-        started.kill()
+        started.send_signal(signal.SIGKILL)
         started.wait()
     posted.seconds = 0.0
     branch.check_once(*words[2:])
@@ -264,23 +264,23 @@ def test_a_branch_other_than_the_main_one_is_watched(branch: Branch) -> None:
     ],
 )
 def test_wrong_usage_exits_2_with_the_reason(branch: Branch, words: tuple[str, ...], reason: str) -> None:
-    done = branch.watch(*words, expect=2)
+    done = perftrail_here("watch", branch.study, "--once", *words, expect=2)
     assert reason in done.stderr
     assert "secret" not in done.stderr
 
 
 def test_a_branch_that_never_existed_ends_watch(branch: Branch) -> None:
-    started = _running(branch, "--branch", "mian")
+    started = begin("watch", branch.study, "--branch", "mian")
     try:
         assert started.wait(timeout=20) == 2
     finally:
-        started.kill()
+        started.send_signal(signal.SIGKILL)
         started.wait()
 
 
 def test_an_unavailable_source_does_not_end_watch(branch: Branch, tmp_path: Path) -> None:
     stderr_file = tmp_path / "stderr"
-    started = _running(branch, "--every", "100ms", stderr_file=stderr_file)
+    started = begin("watch", branch.study, "--every", "100ms", errors=stderr_file)
     try:
         _wait_until(branch.state.exists)
         away = branch.repository.path.rename(branch.repository.path.with_name("away"))
@@ -289,7 +289,7 @@ def test_an_unavailable_source_does_not_end_watch(branch: Branch, tmp_path: Path
         fresh = branch.commit(100, "back again")
         _wait_until(lambda: fresh in branch.state.read_text())
     finally:
-        started.kill()
+        started.send_signal(signal.SIGKILL)
         started.wait()
 
 
@@ -305,17 +305,8 @@ def test_an_unreachable_receiver_does_not_stop_watch(branch: Branch) -> None:
     assert "cannot be reached" in branch.watch(*words).stderr
 
 
-def _running(branch: Branch, *words: str, stderr_file: Path = Path(os.devnull)) -> subprocess.Popen[bytes]:
-    with stderr_file.open("wb") as stderr:
-        return subprocess.Popen(
-            [sys.executable, "-m", "perftrail", "watch", str(branch.study), *words],
-            stdout=subprocess.DEVNULL,
-            stderr=stderr,
-        )
-
-
 def _wait_until(condition: Any) -> None:
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "the condition never held"
-        time.sleep(0.05)
+        time.sleep(0.01)
