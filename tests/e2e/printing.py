@@ -93,9 +93,7 @@ def perftrail_here(*arguments: str | Path, expect: int = 0) -> subprocess.Comple
     return subprocess.CompletedProcess(words, code, stdout=output, stderr=errors)
 
 
-def begin(
-    *arguments: str | Path, errors: Path = Path(os.devnull), session: bool = False
-) -> Started:
+def begin(*arguments: str | Path, errors: Path = Path(os.devnull), session: bool = False) -> Started:
     """Start perftrail in a process that goes on; `errors` gets its standard error."""
     with Path(os.devnull).open("wb") as nothing, errors.open("wb") as stderr:
         words = [str(each) for each in arguments]

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -74,19 +76,42 @@ def steps() -> list[dict[str, Any]]:
     return list(action()["runs"]["steps"])
 
 
+@dataclass(frozen=True)
+class Template:
+    """A repository and a checkout of its branch `side`, which each job copies."""
+
+    directory: Path
+    base: str
+    main: str
+    head: str
+
+
+@pytest.fixture(scope="module", autouse=True)
+def template(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Make the repository and the checkout that all jobs copy."""
+    directory = tmp_path_factory.mktemp("template")
+    repository = Repository(directory / "origin")
+    base = repository.commit(Job.files(100), subject="begin")
+    main = repository.commit(Job.files(50), subject="main goes on")
+    head = repository.commit(Job.files(120), subject="slower", parents=[base], branch="side")
+    subprocess.run(["git", "clone", "-q", "origin", "checkout"], cwd=directory, check=True)
+    subprocess.run(["git", "checkout", "-q", head], cwd=directory / "checkout", check=True)
+    Job.template = Template(directory, base, main, head)
+
+
 class Job:
     """A job of a pull request in a checkout. Tests run the steps of the action one by one."""
 
+    template: ClassVar[Template]
+
     def __init__(self, directory: Path, **inputs: str) -> None:
+        made = self.template
+        self.base, self.main, self.head = made.base, made.main, made.head
         self.repository = Repository(directory / "origin")
-        self.base = self.repository.commit(self.files(100), subject="begin")
-        self.main = self.repository.commit(self.files(50), subject="main goes on")
-        self.head = self.repository.commit(
-            self.files(120), subject="slower", parents=[self.base], branch="side"
-        )
         self.checkout = directory / "checkout"
-        subprocess.run(["git", "clone", "-q", self.repository.path, self.checkout], check=True)
-        self.git("checkout", "-q", self.head)
+        for copy in (self.repository.path, self.checkout):
+            shutil.copytree(made.directory / copy.name, copy, symlinks=True, dirs_exist_ok=True)
+        self.git("remote", "set-url", "origin", str(self.repository.path))
         self.temp = directory / "temp"
         (self.temp / "perftrail").mkdir(parents=True)
         programs = directory / "programs"

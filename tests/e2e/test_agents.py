@@ -21,6 +21,7 @@ from anyio.from_thread import start_blocking_portal
 from perftrail.opening import DATABASE
 from perftrail.store import open_store
 from perftrail.verbs.explain.functions import explanation_record
+from tests.e2e.printing import perftrail_here
 from tests.formats.fixtures import DATA
 from tests.present.test_stored_explanations import point
 from tests.sources.repositories import Repository
@@ -149,7 +150,7 @@ async def refusal(client: Client, name: str, **given: Any) -> str:
 
 def printed(root: Path, *words: str) -> Any:
     """Give what a command prints with --json; the protocol has null instead of infinity."""
-    return json.loads(start(*words, root / "study" / "perftrail.toml", "--json").stdout)
+    return json.loads(perftrail_here(*words, root / "study" / "perftrail.toml", "--json").stdout)
 
 
 def test_only_reading_tools_are_offered_unless_measuring_is_allowed(reading: Talk, measuring: Talk) -> None:
@@ -168,6 +169,15 @@ def test_only_reading_tools_are_offered_unless_measuring_is_allowed(reading: Tal
 
 
 def test_each_reading_tool_returns_what_its_command_prints(measured: Path, reading: Talk) -> None:
+    rows = printed(measured, "show")
+    search = printed(measured, "show", "--search")
+    comparisons = printed(measured, "show", "--comparisons")
+    failures = printed(measured, "show", "--failures")
+    only = f"revision={rows[-1]['revision']}"
+    exported = perftrail_here(
+        "export", measured / "study", "--format", "jsonl", "--metric", "cost", "--only", only
+    )
+
     async def to(client: Client) -> None:
         (study,) = await call(client, "studies")
         assert study == {
@@ -177,25 +187,20 @@ def test_each_reading_tool_returns_what_its_command_prints(measured: Path, readi
             "trouble": "",
         }
         shown = await call(client, "show", study=study["study"])
-        rows = printed(measured, "show")
         assert [(row["revision"], row["estimate"]) for row in shown] == [
             (row["revision"], row["estimate"]) for row in rows
         ]
         assert any(HOSTILE.partition("\x1b")[0] in row["message"] for row in shown)
         answer = await call(client, "answer", study="study")
-        assert answer["answer"] == printed(measured, "show", "--search")["answer"]
+        assert answer["answer"] == search["answer"]
         assert answer["answer"]["verdict"] == "found"
         [explained] = answer["explanations"]
         assert answer["answer"]["changes"][0]["revisions"] == [explained["revision"]]
         [function, *_] = explained["points"][0]["functions"]["functions"]
         assert function["function"]["name"] == "insert"
-        assert await call(client, "comparisons", study="study") == printed(measured, "show", "--comparisons")
-        assert await call(client, "failures", study="study") == printed(measured, "show", "--failures")
-        only = f"revision={shown[-1]['revision']}"
+        assert await call(client, "comparisons", study="study") == comparisons
+        assert await call(client, "failures", study="study") == failures
         samples = await call(client, "samples", study="study", metrics=["cost"], only=[only])
-        exported = start(
-            "export", measured / "study", "--format", "jsonl", "--metric", "cost", "--only", only
-        )
         assert samples == [json.loads(line) for line in exported.stdout.splitlines()]
         assert {each["value"] for each in samples} == {150.0}
 
@@ -203,9 +208,10 @@ def test_each_reading_tool_returns_what_its_command_prints(measured: Path, readi
 
 
 def test_a_limit_leaves_out_the_oldest_rows(measured: Path, reading: Talk) -> None:
+    rows = printed(measured, "show")
+
     async def to(client: Client) -> None:
         result = await client.call_tool("show", {"study": "study", "limit": 2})
-        rows = printed(measured, "show")
         assert result.structured_content["omitted"] == len(rows) - 2
         assert [each["revision"] for each in result.structured_content["data"]] == [
             each["revision"] for each in rows[-2:]
@@ -289,11 +295,13 @@ def test_comparisons_and_searches_report_their_progress(root: Path, measuring: T
         assert not result.is_error, result.content
         assert result.structured_content["data"]["verdict"] == "slower"
         assert lines
-        answer = await call(client, "find", study="study")
-        assert answer["verdict"] == "found"
-        assert answer == printed(root, "find")
+        answers.append(await call(client, "find", study="study"))
 
+    answers: list[dict[str, Any]] = []
     measuring(to)
+    [answer] = answers
+    assert answer["verdict"] == "found"
+    assert answer == printed(root, "show", "--search")["answer"]
 
 
 def processes_of(root: Path) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import find_answer, perftrail, revisions
+from tests.e2e.printing import find_answer, perftrail, perftrail_here, revisions
 from tests.e2e.terminal import build_shell, run_from_pipe
 from tests.sources.repositories import Repository
 
@@ -131,7 +131,7 @@ def test_the_culprit_is_found_beyond_repaired_and_skipped_revisions(
     answer = find_answer(study)
     assert (answer["verdict"], revisions(answer)) == ("found", [[ids[CULPRIT]]])
     assert not set(answer["unbuildable"]) - set(ids[11:13])
-    shown = perftrail("show", study).stdout
+    shown = perftrail_here("show", study).stdout
     assert f"skipped 2 revisions, {ids[11][:10]} to {ids[12][:10]}: never compiled" in shown
 
 
@@ -177,7 +177,7 @@ def test_a_run_and_a_plan_print_the_log_excerpts_of_failed_builds(
     ]
     assert all(line in output for line in lines)
     for command in ("check", "show"):
-        shown = perftrail(command, study, expect=int(command == "show")).stdout
+        shown = perftrail_here(command, study, expect=int(command == "show")).stdout
         assert (
             "1 failure at build: work.c:2:10: fatal error: oldsys/limits.h: No such file or directory"
             in shown
@@ -203,7 +203,7 @@ def test_one_revision_is_built_and_reported_with_its_failures(
     skipped = perftrail("build", ids[12], study, expect=1).stdout
     assert "  work.c:4:1: error: unknown type name" in skipped
     assert "never compiled; other commands skip this revision" in skipped
-    assert "no revision" in perftrail("build", "v9", study, expect=2).stderr
+    assert "no revision" in perftrail_here("build", "v9", study, expect=2).stderr
 
 
 def test_commands_from_a_pipe_run_a_recipe_and_do_not_change_the_store(
@@ -229,7 +229,7 @@ def test_a_shell_without_commands_or_a_terminal_is_refused(
     study: Path, commits: tuple[Repository, list[str]]
 ) -> None:
     assert "needs a terminal" in perftrail("build", commits[1][8], study, "--shell", expect=2).stderr
-    assert "--json" in perftrail("build", commits[1][8], study, "--shell", "--json", expect=2).stderr
+    assert "--json" in perftrail_here("build", commits[1][8], study, "--shell", "--json", expect=2).stderr
 
 
 def test_a_shell_on_a_terminal_shows_the_steps_and_removes_its_files(

@@ -141,9 +141,7 @@ def test_memory_of_each_thread_is_the_memory_that_it_touches(
     assert "each unit of threads adds 4." in shown
 
 
-def test_variants_are_compared_along_the_axis(
-    curves: dict[tuple[str, str, str], Any], shown: str
-) -> None:
+def test_variants_are_compared_along_the_axis(curves: dict[tuple[str, str, str], Any], shown: str) -> None:
     against = {each["variant"]: each for each in curves["linear", "size", "steps"]["against"]}
     [crossing] = against["square"]["crossings"]
     assert crossing["low"] <= crossing["value"] <= crossing["high"]

@@ -63,34 +63,45 @@ def copied(measured: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
-def perftrail(
-    *words: object, env: Mapping[str, str] | None = None, one_cpu: bool = False
-) -> subprocess.CompletedProcess[str]:
-    """Run perftrail in an environment, and optionally on one CPU, which is another machine to perftrail."""
-    environment = {**os.environ, **(env or {})}
-    if not one_cpu:
-        done = start(*map(str, words), env=environment)
-    else:
-        first = min(os.sched_getaffinity(0))
-        done = subprocess.run(
-            [sys.executable, "-m", "perftrail", *map(str, words)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=environment,
-            preexec_fn=lambda: os.sched_setaffinity(0, {first}),
-        )
+def perftrail(*words: object, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run perftrail in an environment."""
+    done = start(*map(str, words), env={**os.environ, **(env or {})})
     assert done.returncode == 0, done.stderr
     return done
 
 
-def rows(
-    *words: object, env: Mapping[str, str] | None = None, one_cpu: bool = False
-) -> list[dict[str, Json]]:
-    found: list[dict[str, Json]] = json.loads(
-        perftrail("show", *words, "--json", env=env, one_cpu=one_cpu).stdout
-    )
+def rows(*words: object, env: Mapping[str, str] | None = None) -> list[dict[str, Json]]:
+    return costs_in(perftrail("show", *words, "--json", env=env).stdout)
+
+
+def costs_in(text: str) -> list[dict[str, Json]]:
+    """Return the rows of the metric `cost` in what `show --json` printed."""
+    found: list[dict[str, Json]] = json.loads(text)
     return [row for row in found if row["metric"] == "cost"]
+
+
+ON_ONE_CPU = """\
+import contextlib, io, json, os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import perftrail
+from perftrail.cli.main import main
+study, store, report = sys.argv[1:]
+
+def printed(*words):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
+        main([*words, "--store", store])
+    return output.getvalue()
+
+rows = perftrail.open(study, store=store).samples().to_pylist()
+print(json.dumps({
+    "json": printed("show", study, "--json"),
+    "shown": printed("show", study),
+    "report": printed("report", study, "--format", "markdown", "-o", report),
+    "costs": sorted(row["value"] for row in rows if row["metric"] == "cost"),
+}))
+"""
+"""What perftrail prints on one CPU, which is another machine to it; one process, as each costs a second."""
 
 
 def costs(found: list[dict[str, Json]]) -> list[Json]:
@@ -185,28 +196,22 @@ def test_a_colleague_with_only_the_study_and_the_stores_file_sees_every_sample(
     shutil.copy(measured / "study" / "perftrail.toml", here)
     shutil.copy(measured / "study" / ".perftrail" / "results.db", here / "from-a-colleague.db")
     env = {**path_of("sh", at=tmp_path / "bin"), "HOME": str(here), "XDG_CACHE_HOME": str(here / "cache")}
-    words = (here, "--store", here / "from-a-colleague.db")
-    found = rows(*words, env=env, one_cpu=True)
-    assert costs(found) == COSTS
-    assert {row["outdated"] for row in found} == {""}
-    shown = perftrail("show", *words, env=env, one_cpu=True).stdout
-    assert "These samples are from another machine (" in shown
-    assert "because this one has none. Measure here with: perftrail run" in shown
-    perftrail("report", *words, "--format", "markdown", "-o", here / "report", env=env, one_cpu=True)
-    assert "from another machine" in next((here / "report").glob("*.md")).read_text()
-    script = (
-        "import perftrail, sys\nstudy = perftrail.open(sys.argv[1], store=sys.argv[2])\n"
-        "rows = study.samples().to_pylist()\n"
-        "print(sorted(row['value'] for row in rows if row['metric'] == 'cost'))"
-    )
-    printed = subprocess.run(
-        [sys.executable, "-c", script, str(here), str(here / "from-a-colleague.db")],
+    done = subprocess.run(
+        [sys.executable, "-c", ON_ONE_CPU, here, here / "from-a-colleague.db", here / "report"],
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
         env={**os.environ, **env},
     )
-    assert json.loads(printed.stdout) == sorted(2 * COSTS)
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    found = costs_in(printed["json"])
+    assert costs(found) == COSTS
+    assert {row["outdated"] for row in found} == {""}
+    assert "These samples are from another machine (" in printed["shown"]
+    assert "because this one has none. Measure here with: perftrail run" in printed["shown"]
+    assert "from another machine" in next((here / "report").glob("*.md")).read_text()
+    assert printed["costs"] == sorted(2 * COSTS)
     revisions = [str(row["revision"]) for row in found]
     assert [each["revision"] for each in rows(measured / "study")] == revisions, "in the order of the history"
 

@@ -18,8 +18,9 @@ from perftrail.present.html_page import Drawings, Section, Verdict, write_page
 from tests.axe import violations
 from tests.browsing import Scheme, open_page
 from tests.charts.examples import LABELS, PALETTE, along
-from tests.e2e.histories import HOSTILE, make_history, write_study
-from tests.e2e.printing import perftrail
+from tests.e2e.histories import HOSTILE
+from tests.e2e.printing import perftrail, perftrail_here, program, write_study
+from tests.sources.repositories import Repository
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -65,8 +66,14 @@ pytestmark = pytest.mark.slow("starts")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A searched history, some revisions of which do not compile, and its report."""
     root = tmp_path_factory.mktemp("searched")
-    history = make_history(root / "repository", commits=24, culprit=12, unbuildable=range(10, 12), factor=2.5)
-    study = write_study(root / "study", history)
+    repository = Repository(root / "repository")
+    for number in range(14):
+        broken = "echo this does not compile >&2; exit 1" if number in (6, 7) else ""
+        files = program(100 if number < 8 else 250, name=f"{number}", build=broken)
+        repository.commit(files, subject=HOSTILE[(number + 4) % len(HOSTILE)])
+    study = write_study(root / "study", repository)
+    title = '[study]\ntitle = "Which commit made the work heavier?"\n'
+    study.write_text(title + study.read_text())
     perftrail("find", study)
     perftrail("report", "-o", root / "report", study)
     return root
@@ -78,7 +85,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("compared")
     (root / "tree").mkdir()
     (root / "tree" / "loop.sh").write_text(LOOP)
-    (root / "perftrail.toml").write_text(LOOPS.replace('timeout = "5s"', 'timeout = "2s"'))
+    (root / "perftrail.toml").write_text(LOOPS.replace('timeout = "5s"', 'timeout = "1s"'))
     perftrail("run", root)
     perftrail("report", "-o", root / "report", root)
     return root
@@ -87,7 +94,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_report_of_a_search_is_complete(searched: Path) -> None:
     page = (searched / "report" / "index.html").read_text(encoding="utf-8")
     head = page.index("<main>")
-    answer = json.loads(perftrail("show", searched / "study", "--search", "--json").stdout)["answer"]
+    answer = json.loads(perftrail_here("show", searched / "study", "--search", "--json").stdout)["answer"]
     [change] = answer["changes"]
     assert change["revisions"][-1][:10] in page[:head]
     for part in (
@@ -98,7 +105,7 @@ def test_a_report_of_a_search_is_complete(searched: Path) -> None:
     ):
         assert part in page
     images = {file.name for file in (searched / "report" / "charts").iterdir()}
-    assert {"history-work-cpu.svg", "history-work-cpu.png", "belief.svg", "samples.png"} <= images
+    assert {"history-work-cost.svg", "history-work-cost.png", "belief.svg", "samples.png"} <= images
     assert "Which commit made the work heavier?" in page[:head]
 
 
@@ -118,26 +125,24 @@ def test_hostile_messages_are_escaped(searched: Path) -> None:
 def test_variants_are_compared_along_the_axis(compared: Path) -> None:
     done = perftrail("report", "--format", "markdown", compared)
     assert "heavy" in done.stdout.splitlines()[2]
-    assert "over 2s" in done.stdout
+    assert "over 1s" in done.stdout
     images = {file.name for file in (compared / "report" / "charts").iterdir()}
     assert {"curve-mt-real-threads.svg", "speed-up-curve-mt-real-threads.svg", "against.svg"} <= images
 
 
-def test_json_names_every_file(compared: Path, tmp_path: Path) -> None:
-    report: dict[str, Any] = json.loads(perftrail("report", "-o", tmp_path, "--json", compared).stdout)
+def test_json_names_every_file_of_a_report_in_its_default_directory(compared: Path) -> None:
+    report: dict[str, Any] = json.loads(perftrail("report", "--json", compared).stdout)
     assert report["question"] == "What do the loops cost as threads grow?"
     assert all(Path(each["file"]).stat().st_size == each["bytes"] for each in report["files"])
-
-
-def test_a_report_has_a_default_directory(compared: Path) -> None:
-    assert str(compared / ".perftrail" / "report" / "index.html") in perftrail("report", compared).stdout
+    default = compared / ".perftrail" / "report" / "index.html"
+    assert str(default) in {each["file"] for each in report["files"]}
 
 
 def test_a_study_without_samples_has_no_report(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "loop.sh").write_text(LOOP)
     (tmp_path / "perftrail.toml").write_text(LOOPS)
-    assert "perftrail run" in perftrail("report", "-o", tmp_path / "out", tmp_path, expect=1).stderr
+    assert "perftrail run" in perftrail_here("report", "-o", tmp_path / "out", tmp_path, expect=1).stderr
 
 
 @contextmanager
@@ -149,8 +154,15 @@ def open_report(browser: Browser, report: Path, *, width: int, scheme: Scheme) -
         yield page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        (390, "dark"),
+        pytest.param(1280, "dark", marks=pytest.mark.long),
+        pytest.param(390, "light", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("fixture_name", ["searched", "compared"])
 def test_a_browser_draws_every_chart_and_runs_nothing_else(
     request: pytest.FixtureRequest, browser: Browser, fixture_name: str, width: int, scheme: Scheme

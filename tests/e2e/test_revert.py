@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.printing import perftrail_here
 from tests.needs import needs
 from tests.sources.repositories import Repository
 from tests.starting import start
@@ -166,7 +167,7 @@ def test_a_merge_and_the_commit_inside_it_are_reverted_on_the_newest_revision(
 def test_a_change_that_the_newest_revision_lacks_is_reported(history: History, study: Path) -> None:
     done = perftrail("revert", history.culprit, str(study), "--onto", "v1.0", expect=1)
     assert "nothing" in done.stderr
-    done = perftrail("revert", "v1.0", str(study), expect=2)
+    done = perftrail_here("revert", "v1.0", study, expect=2)
     assert "first revision" in done.stderr
 
 
@@ -189,7 +190,7 @@ def test_find_explains_and_reverts_the_culprit_and_the_commit_inside_a_merge(
     assert examined["revert"]["whole"]["verdict"] == "conflict"
     assert examined["revert"]["inner"]["verdict"] == "whole"
     assert examined["note"] == ""
-    wrong = perftrail("find", str(tmp_path), "--then", "undo", expect=2)
+    wrong = perftrail_here("find", tmp_path, "--then", "undo", expect=2)
     assert "is not one of explain, revert" in wrong.stderr
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.store.server import Server
 
-pytestmark = pytest.mark.slow("postgresql")
+pytestmark = [pytest.mark.slow("postgresql"), pytest.mark.long]
 
 STUDY = """\
 [study]

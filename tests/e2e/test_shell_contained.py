@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import perftrail, program, write_study
+from tests.e2e.printing import perftrail, perftrail_here, program, write_study
 from tests.e2e.terminal import build_shell, run_from_pipe
 from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.process.sandbox.test_limits import alive
@@ -63,10 +63,12 @@ def test_the_printed_next_command_finds_the_samples(tmp_path: Path, revision: st
     ran = perftrail("run", tmp_path / "study", "--sandbox", "--store", store)
     next_line = next(line for line in ran.stdout.splitlines() if line.startswith("Next: "))
     assert f"perftrail show {tmp_path / 'study'} --sandbox --store '{store}'" in next_line
-    assert "cost" in perftrail("show", tmp_path / "study", "--sandbox", "--store", store).stdout
+    assert "cost" in perftrail_here("show", tmp_path / "study", "--sandbox", "--store", store).stdout
 
 
-@pytest.mark.parametrize("kill_signal", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "kill_signal", [signal.SIGKILL, signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_a_shell_on_a_pipe_that_is_killed_leaves_no_child(
     tmp_path: Path, revision: str, kill_signal: signal.Signals
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.printing import perftrail_here
 from tests.sources.repositories import Repository
 from tests.starting import start
 
@@ -154,18 +155,25 @@ def test_a_comparison_measures_every_benchmark_that_both_revisions_have(
     assert not compared["failures"]
 
 
-def test_a_resident_process_measures_each_benchmark_once(tmp_path: Path, history: History) -> None:
-    directory = study(tmp_path / "resident", history, kind="pytest-benchmark", path="benches")
+@pytest.fixture(scope="module")
+def measured(history: History, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study whose first revision was measured three times by a resident process."""
+    root = tmp_path_factory.mktemp("resident") / "study"
+    directory = study(root, history, kind="pytest-benchmark", path="benches")
     (directory / "perftrail.toml").write_text(
         (directory / "perftrail.toml").read_text().replace('"3..10"', '"3..3"')
     )
     run("run", str(directory), "--only", f"revision={history.ids[0][:12]}")
-    exported = run("export", str(directory), "--format", "jsonl").stdout.splitlines()
+    return directory
+
+
+def test_a_resident_process_measures_each_benchmark_once(measured: Path) -> None:
+    exported = perftrail_here("export", measured, "--format", "jsonl").stdout.splitlines()
     samples = [json.loads(line) for line in exported]
     assert len(samples) == 3 * 3
     seeds = [each.get("seed") for each in samples]
     assert seeds is not None
-    left = [each for each in Path("/proc").iterdir() if each.name.isdigit() and _serves(each, directory)]
+    left = [each for each in Path("/proc").iterdir() if each.name.isdigit() and _serves(each, measured)]
     assert not left
 
 
@@ -265,8 +273,5 @@ def test_after_failed_builds_the_last_line_names_them(tmp_path: Path) -> None:
     assert "as in an earlier run (--retry-failed repeats it): " in again.stderr
 
 
-def test_stored_lists_are_enough_to_show_samples(tmp_path: Path, history: History) -> None:
-    directory = study(tmp_path / "show", history, kind="pytest-benchmark", path="benches")
-    run("run", str(directory), "--only", f"revision={history.ids[0][:12]}")
-    shown = run("show", str(directory)).stdout
-    assert "test_work" in shown
+def test_stored_lists_are_enough_to_show_samples(measured: Path) -> None:
+    assert "test_work" in perftrail_here("show", measured).stdout

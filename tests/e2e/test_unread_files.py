@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.printing import perftrail, perftrail_here
 from tests.needs import needs
 from tests.sources.repositories import Repository
-from tests.starting import start
 
 pytestmark = [
     pytest.mark.slow("starts"),
@@ -49,10 +49,9 @@ FILES = {
 
 def check(study: Path) -> tuple[str, dict[str, object]]:
     """Try the newest revision; return the printed text, and the JSON about unread files."""
-    printed = start("check", str(study), "--try", "1")
-    assert printed.returncode == 0, printed.stderr
-    answer = json.loads(start("check", str(study), "--try", "1", "--json").stdout)["unread"]
-    return printed.stdout, answer
+    printed = perftrail("check", study, "--try", "1").stdout
+    answer = json.loads(perftrail("check", study, "--try", "1", "--json").stdout)["unread"]
+    return printed, answer
 
 
 def test_files_that_no_build_reads_are_proposed_for_the_study(tmp_path: Path) -> None:
@@ -73,9 +72,7 @@ def test_files_that_no_build_reads_are_proposed_for_the_study(tmp_path: Path) ->
     assert 'unaffected_by = ["ChangeLog", "docs"]' in text
     more = 'unaffected_by = ["ChangeLog", "docs"]'
     (tmp_path / "perftrail.toml").write_text(STUDY.format(repository=repository.path, more=more))
-    text, unread = check(tmp_path)
-    assert unread["unaffected_by"] == []
-    assert "unaffected_by" not in text
+    assert "unaffected_by" not in perftrail("check", tmp_path, "--try", "1").stdout
 
 
 def test_a_build_that_asks_git_is_not_judged(tmp_path: Path) -> None:
@@ -97,12 +94,11 @@ def test_a_revision_that_differs_only_in_unread_files_of_an_observed_build_is_no
     repository.commit({**FILES, "steps.h": "#define STEPS 2\n", "ChangeLog": "1\n", "docs/a": "1\n"})
     observed = repository.commit({**FILES, "ChangeLog": "1\n", "docs/a": "1\n"})
     (tmp_path / "perftrail.toml").write_text(STUDY.format(repository=repository.path, more=""))
-    check(tmp_path)
+    perftrail("check", tmp_path, "--try", "1")
     builds = tmp_path / ".perftrail" / "builds"
     same = repository.commit({**FILES, "ChangeLog": "2\n", "docs/b": "2\n"}, subject="only documents")
     listed = repository.commit({**FILES, "ChangeLog": "2\n", "docs/b": "2\n", "new.c": "int unused;\n"})
-    done = start("run", str(tmp_path), "-v")
-    assert done.returncode == 0, done.stderr
+    done = perftrail("run", tmp_path, "-v")
     assert f"{same[:10]} is the same build as {observed[:10]}" in done.stderr
     logs = [file.read_text() for file in (tmp_path / ".perftrail" / "logs").glob("*.log")]
     built = {
@@ -113,7 +109,7 @@ def test_a_revision_that_differs_only_in_unread_files_of_an_observed_build_is_no
     # make lists the names in the root, so a new file there may matter.
     assert built == {observed, listed}
     assert len(list(builds.glob("*/built.json"))) == 3
-    shown = json.loads(start("show", str(tmp_path), "--json").stdout)
+    shown = json.loads(perftrail_here("show", tmp_path, "--json").stdout)
     assert {row["revision"] for row in shown} >= {observed, same, listed}
-    again = start("run", str(tmp_path), "--json")
+    again = perftrail("run", tmp_path, "--json")
     assert json.loads(again.stdout)["invocations"] == 0

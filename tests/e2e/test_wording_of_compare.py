@@ -14,7 +14,7 @@ import pytest
 from perftrail.model.subject import Subject
 from perftrail.present.dashboard.snapshot import take_snapshot
 from perftrail.present.dashboard.subjects import compare_two
-from tests.e2e.printing import perftrail, program, write_study
+from tests.e2e.printing import perftrail, perftrail_here, program, write_study
 from tests.json_checked import validate
 from tests.sources.repositories import Repository
 
@@ -41,7 +41,7 @@ def visible(text: str) -> str:
 
 def shown_comparisons(study: Path) -> list[dict[str, Any]]:
     """Return the stored comparisons that `show` prints for a program."""
-    text = perftrail("show", study, "--comparisons", "--json").stdout
+    text = perftrail_here("show", study, "--comparisons", "--json").stdout
     validate("show --comparisons", text)
     found: list[dict[str, Any]] = json.loads(text)
     return found
@@ -73,8 +73,8 @@ def test_every_output_has_the_sentence_and_the_numbers_of_compare(study: Path, t
         stored[name] for name in ("verdict", "base", "head")
     )
     assert known["repeat"].startswith(f"perftrail compare {stored['base']['id'][:10]} ")
-    assert perftrail("show", study, "--comparisons").stdout.splitlines()[0] == sentence
-    shown = perftrail("show", study).stdout
+    assert perftrail_here("show", study, "--comparisons").stdout.splitlines()[0] == sentence
+    shown = perftrail_here("show", study).stdout
     assert f"compared with {stored['base']['id'][:10]}: {sentence}" in " ".join(shown.split())
     perftrail("report", study, "-o", tmp_path / "html")
     page = visible((tmp_path / "html" / "index.html").read_text())
