@@ -329,14 +329,14 @@ def test_results_are_read_while_perftrail_measures_and_a_cancelled_command_ends(
         while not any(each["running"] for each in await call(client, "studies")):
             assert not measuring.done(), measuring.result()
             assert time.monotonic() < deadline
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.1)
         assert await call(client, "show", study="study")
         assert processes_of(root)
         measuring.cancel()
         await asyncio.gather(measuring, return_exceptions=True)
         while processes_of(root):
             assert time.monotonic() < deadline + 60
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.1)
 
     measuring(to)
 
