@@ -184,10 +184,10 @@ def test_a_pin_of_the_command_line_that_is_not_a_revision_is_reported_with_its_r
 
 
 def test_a_pin_that_is_not_a_revision_is_reported_with_its_line(tmp_path: Path) -> None:
-    sources = commit_two_sources(tmp_path, app='at = "v99"')
+    sources = commit_two_sources(tmp_path, app='at = "v88"')
     stderr = perftrail_here("check", sources.study, expect=2).stderr
     assert "perftrail.toml:10: sources.app.at: " in stderr
-    assert 'no revision "v99"; did you mean "v8"?' in stderr
+    assert 'no revision "v88"; did you mean "v8"?' in stderr
 
 
 SCRIPT = 'echo "cost $(($(cat "$1/cost") + {cost})).$(($(od -An -N1 -tu1 /dev/urandom) % 10))"\n'
