@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -14,23 +13,24 @@ from perftrail.process.launcher import Launcher
 from perftrail.sources import open_table
 from tests.contracts.engines import ENGINES
 from tests.contracts.engines import Case as EngineCase
-from tests.contracts.sources import KINDS, PROPERTIES, Case
+from tests.contracts.sources import CACHE, KINDS, PROPERTIES, Case
 
 
-@pytest.fixture
-def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Case]:
-    """The planted history in one kind of source."""
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+@pytest.fixture(scope="module")
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
+    """The planted history in one kind of source, for all tests of a module: some kinds take seconds to open."""
+    directory = tmp_path_factory.mktemp(request.param)
     with ExitStack() as stack:
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv("PIP_CONFIG_FILE", "/dev/null")
         launcher = stack.enter_context(Launcher())
-        planted = KINDS[request.param][0](tmp_path, stack)
+        planted = KINDS[request.param][0](directory, stack)
 
         def opened() -> Source:
             if isinstance(planted, SourceTable):
-                return open_table(planted, cache=str(tmp_path / "cache"), starter=launcher)
+                return open_table(planted, cache=str(directory / CACHE), starter=launcher)
             return planted()
 
-        yield Case(open=opened, **PROPERTIES.get(request.param, {}))  # type: ignore[arg-type] # of each kind
+        yield Case(open=opened, directory=directory, **PROPERTIES.get(request.param, {}))  # type: ignore[arg-type] # of each kind
 
 
 @pytest.fixture(scope="module", params=ENGINES)

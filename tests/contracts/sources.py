@@ -29,6 +29,7 @@ PLANTED = tuple((f"1.{number}", f"SPEED = {number // 2}\n") for number in range(
 """The planted history: the name and the content of one file at five versions, some of which are equal."""
 
 FILE = "planted.py"
+CACHE = "cache"
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Case:
     """A source under test, and its expected answers; `versions` is empty for a source of one revision."""
 
     open: Callable[[], Source]
+    directory: Path
+    """With the planted history, and what the source writes for itself: `CACHE`."""
     file: str = FILE
     texts: tuple[str, ...] = tuple(text for _, text in PLANTED)
     versions: tuple[str, ...] = tuple(name for name, _ in PLANTED)
@@ -44,6 +47,11 @@ class Case:
 
     @cached_property
     def source(self) -> Source:
+        return self.open()
+
+    @cached_property
+    def again(self) -> Source:
+        """The same source, opened once more."""
         return self.open()
 
 
@@ -130,9 +138,9 @@ KINDS: Mapping[str, tuple[Plant, *tuple[pytest.MarkDecorator, ...]]] = {
     "git-remote": (in_remote_git,),
     "fossil": (in_fossil, needs_fossil),
     "archives": (in_archives,),
-    "pypi": (in_an_index, pytest.mark.slow("processor")),  # pip takes a second to start
+    "pypi": (in_an_index,),
     "crates": (in_crates, needs_cargo),
-    "npm": (in_npm, needs_npm, pytest.mark.slow("processor")),
+    "npm": (in_npm, needs_npm),
     "debian": (in_debian, needs_apt),
     "directory": (in_a_directory,),
     "snapshots": (in_snapshots,),

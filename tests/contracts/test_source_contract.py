@@ -32,7 +32,7 @@ def test_history_is_complete_with_parents_before_children(case: Case) -> None:
 
 @every_source
 def test_a_repeated_history_is_equal(case: Case) -> None:
-    assert case.source.history() == case.source.history() == case.open().history()
+    assert case.source.history() == case.source.history() == case.again.history()
 
 
 @with_history
@@ -69,8 +69,7 @@ def test_content_keys_are_equal_exactly_for_equal_trees(case: Case) -> None:
     for key, text in zip(contents, case.texts, strict=True):
         texts_of_key = {other for other, its in zip(case.texts, contents, strict=True) if its == key}
         assert texts_of_key == {text}
-    again = case.open()
-    assert [again.content(revision) for revision in again.history()] == contents
+    assert [case.again.content(revision) for revision in case.again.history()] == contents
 
 
 @every_source

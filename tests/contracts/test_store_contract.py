@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from perftrail.store.sql import SqlStore
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "memory"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long), "memory"])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlStore | MemoryStore]:
     if request.param == "memory":
         yield MemoryStore()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LATE = Machine(id="9" * 16, facts={})
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     found = tmp_path / "results.db" if request.param == "sqlite" else request.getfixturevalue("postgresql")
     with open_store(str(found), access="write", machine=MACHINE.id) as store:
@@ -96,6 +96,7 @@ def test_a_damaged_schema_that_is_not_even_text_is_refused(saved: Path, tmp_path
         restore(saved, str(tmp_path / "again.db"))
 
 
+@pytest.mark.long
 def test_a_backup_goes_back_into_a_server(saved: Path, postgresql: str) -> None:
     restore(saved, postgresql)
     with open_store(postgresql, access="read") as store:
@@ -151,6 +152,7 @@ def test_a_backup_of_an_older_schema_is_brought_up_to_date(tmp_path: Path) -> No
             assert_filled(store)
 
 
+@pytest.mark.long
 def test_a_restore_that_was_cut_short_leaves_nothing_in_a_server(saved: Path, postgresql: str) -> None:
     def stop(done: int, total: int) -> None:
         assert done == total == 5
@@ -165,6 +167,7 @@ def test_a_restore_that_was_cut_short_leaves_nothing_in_a_server(saved: Path, po
         assert_filled(store)
 
 
+@pytest.mark.long
 def test_a_writer_waits_for_the_end_of_a_restore(saved: Path, postgresql: str) -> None:
     """A writer in between would mix its samples with those of the backup, or lose them."""
 

@@ -46,7 +46,11 @@ if TYPE_CHECKING:
 
     Kinds = tuple[str, str]
 
-KINDS = [("sqlite", "postgresql"), ("postgresql", "sqlite"), ("sqlite", "sqlite")]
+KINDS = [
+    pytest.param(("sqlite", "postgresql"), marks=pytest.mark.long),
+    pytest.param(("postgresql", "sqlite"), marks=pytest.mark.long),
+    ("sqlite", "sqlite"),
+]
 
 
 @pytest.fixture
@@ -251,6 +255,7 @@ def test_a_copy_of_nothing_or_onto_itself_is_refused(tmp_path: Path) -> None:
         copy_store(str(tmp_path / "one.db"), str(tmp_path / "." / "one.db"))
 
 
+@pytest.mark.long
 def test_a_copy_sees_one_state_while_others_write(postgresql: str, tmp_path: Path) -> None:
     with open_store(postgresql, access="write") as store:
         acquaint(store)
@@ -266,6 +271,7 @@ def test_a_copy_sees_one_state_while_others_write(postgresql: str, tmp_path: Pat
     assert done.added["invocations"] == 1500
 
 
+@pytest.mark.long
 def test_a_copy_continues_where_a_run_stores_the_same_sample_meanwhile(
     postgresql: str, tmp_path: Path
 ) -> None:
@@ -284,6 +290,7 @@ def test_a_copy_continues_where_a_run_stores_the_same_sample_meanwhile(
     assert done.differs == []
 
 
+@pytest.mark.long
 def test_two_copies_at_once_duplicate_nothing(postgresql: str, tmp_path: Path) -> None:
     one = str(tmp_path / "one.db")
     for location in (one, postgresql):

@@ -6,6 +6,7 @@ import random
 import sqlite3
 import subprocess
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,10 +22,18 @@ if TYPE_CHECKING:
     from tests.store.processes import Process
 
 
-def killed_after(writer: Process, count: int, seconds: float) -> list[int]:
-    """Kill a writer some time after it printed the ordinals of so many stored outcomes; return the printed ordinals."""
-    numbers = [int(heard(writer)) for _ in range(count)]
-    return numbers + killed_within(writer, seconds)
+@dataclass(frozen=True)
+class Kill:
+    """An instant: some time after a writer printed the ordinals of so many stored outcomes."""
+
+    count: int
+    seconds: float
+
+
+def killed_after(writer: Process, kill: Kill) -> list[int]:
+    """Kill a writer; return the ordinals that it printed as stored."""
+    numbers = [int(heard(writer)) for _ in range(kill.count)]
+    return numbers + killed_within(writer, kill.seconds)
 
 
 def killed_within(writer: Process, seconds: float) -> list[int]:
@@ -47,34 +56,56 @@ def assert_sound(path: Path) -> None:
         assert database.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow("processor"))])
-def test_every_outcome_that_was_added_is_there_once_after_kills_at_random_instants(
-    tmp_path: Path, kills: int
+def random_kills(count: int) -> list[Kill]:
+    rng = random.Random(20)
+    return [Kill(rng.randrange(8), rng.uniform(0.0, 0.02)) for _ in range(count)]
+
+
+KILLS = [Kill(0, 0.0), Kill(1, 0.0), Kill(7, 0.004), Kill(2, 0.015)]
+MANY = [pytest.mark.long, pytest.mark.slow("processor")]
+
+
+@pytest.mark.parametrize(
+    "kills", [pytest.param(KILLS, id="chosen"), pytest.param(random_kills(20), id="random", marks=MANY)]
+)
+def test_every_outcome_that_was_added_is_there_once_after_kills_at_any_instant(
+    tmp_path: Path, kills: list[Kill]
 ) -> None:
     path = tmp_path / "results.db"
-    rng = random.Random(20)
     numbers: list[int] = []
-    for _ in range(kills):
+    for kill in kills:
         with start("writes", path) as writer:
             assert heard(writer) == "started"
             assert heard(writer) == "ready"  # it also has the lock: the killed one before it left none
-            numbers += killed_after(writer, rng.randrange(8), rng.uniform(0.0, 0.02))
+            numbers += killed_after(writer, kill)
         found = kept(path)
         assert found == tuple(measurement(key(ordinal), wall=ordinal / 7) for ordinal in range(len(found)))
         assert set(numbers) <= set(range(len(found)))
         assert len(numbers) == len(set(numbers))
-    assert len(numbers) > kills
+    assert len(numbers) > len(kills)
     assert_sound(path)
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow("processor"))])
-def test_a_writer_killed_while_it_makes_the_store_leaves_one_that_works(tmp_path: Path, kills: int) -> None:
+def random_seconds(count: int) -> list[float]:
     rng = random.Random(21)
-    for number in range(kills):
+    return [rng.uniform(0.0, 0.08) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param([0.0, 0.015, 0.03, 0.06], id="chosen"),
+        pytest.param(random_seconds(20), id="random", marks=MANY),
+    ],
+)
+def test_a_writer_killed_while_it_makes_the_store_leaves_one_that_works(
+    tmp_path: Path, seconds: list[float]
+) -> None:
+    for number, instant in enumerate(seconds):
         path = tmp_path / f"{number}.db"
         with start("writes", path) as writer:
             assert heard(writer) == "started"
-            numbers = killed_within(writer, rng.uniform(0.0, 0.08))
+            numbers = killed_within(writer, instant)
         assert len(kept(path)) >= len(numbers)
         with open_store(str(path), access="write") as store:
             assert store.searches() == []

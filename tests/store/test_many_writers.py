@@ -23,7 +23,10 @@ from tests.store.examples import MACHINE, OTHER_MACHINE, RUNNABLE, acquaint, key
 if TYPE_CHECKING:
     from perftrail.store.sql import SqlStore
 
+pytestmark = [pytest.mark.long, pytest.mark.slow("postgresql")]
+
 WRITERS = 8
+SAMPLES = 3200
 
 
 def written(store: SqlStore, machine: Machine) -> list[int]:
@@ -135,9 +138,8 @@ def test_two_transactions_in_a_deadlock_both_end(postgresql: str) -> None:
         assert written(store, MACHINE) == list(ordinals)
 
 
-@pytest.mark.slow("processor")
 def test_eight_processes_at_once_lose_nothing(postgresql: str) -> None:
-    command = [sys.executable, "-m", "benchmarks.store", "writers", "--samples", "16000", "--json"]
+    command = [sys.executable, "-m", "benchmarks.store", "writers", "--samples", str(SAMPLES), "--json"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
         [*command, "--store", postgresql], env=environment, check=False, capture_output=True, text=True
@@ -145,7 +147,7 @@ def test_eight_processes_at_once_lose_nothing(postgresql: str) -> None:
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     assert (data["writers"], data["missing"], data["different"]) == (WRITERS, 0, 0)
-    assert data["samples"] >= 16_000
+    assert data["samples"] >= SAMPLES
     assert "cret" not in done.stdout + done.stderr
 
 

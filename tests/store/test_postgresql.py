@@ -49,6 +49,7 @@ def assert_secret_kept(text: str) -> None:
 # Not there, or not yet
 
 
+@pytest.mark.long
 def test_a_database_without_tables_reads_as_empty_and_is_left_alone(postgresql: str) -> None:
     with open_store(postgresql, access="read") as store:
         assert store.machines() == {}
@@ -58,6 +59,7 @@ def test_a_database_without_tables_reads_as_empty_and_is_left_alone(postgresql: 
     assert tables(postgresql) == []
 
 
+@pytest.mark.long
 def test_a_store_that_is_there_is_read_and_not_written(postgresql: str) -> None:
     with open_store(postgresql, access="write") as store:
         fill(store)
@@ -70,6 +72,7 @@ def test_a_store_that_is_there_is_read_and_not_written(postgresql: str) -> None:
 # What cannot be opened
 
 
+@pytest.mark.long
 def test_a_wrong_password_is_reported_with_the_places_for_the_right_one(postgresql: str) -> None:
     wrong = postgresql.replace(quote(PASSWORD, safe=""), "guessed")
     for access in ACCESSES:
@@ -79,16 +82,19 @@ def test_a_wrong_password_is_reported_with_the_places_for_the_right_one(postgres
         assert "guessed" not in message
 
 
+@pytest.mark.long
 def test_a_missing_password_is_reported(postgresql: str) -> None:
     assert "~/.pgpass" in refusal(postgresql.replace(f":{quote(PASSWORD, safe='')}", ""))
 
 
+@pytest.mark.long
 def test_the_password_may_come_from_the_environment(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     open_store(postgresql.replace(f":{quote(PASSWORD, safe='')}", ""), access="write").close()
     assert tables(postgresql) != []
 
 
+@pytest.mark.long
 def test_a_missing_database_is_reported_with_the_command_that_creates_it(postgresql_server: Server) -> None:
     message = refusal(postgresql_server.url("nowhere"))
     assert 'database "nowhere" does not exist: create it (createdb NAME)' in message
@@ -105,6 +111,7 @@ def test_an_unknown_host_is_reported() -> None:
     assert "check the host's name" in refusal("postgresql://ada:se%20cret@host.invalid/t1")
 
 
+@pytest.mark.long
 def test_the_error_for_a_user_without_permission_names_the_missing_grant(postgresql_server: Server) -> None:
     postgresql_server.execute("CREATE DATABASE others")
     postgresql_server.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC", database="others")
@@ -113,11 +120,13 @@ def test_the_error_for_a_user_without_permission_names_the_missing_grant(postgre
     assert "GRANT CREATE, USAGE ON SCHEMA public" in message
 
 
+@pytest.mark.long
 def test_a_database_that_cannot_keep_every_name_is_refused(postgresql_server: Server) -> None:
     message = refusal(postgresql_server.database(encoding="SQL_ASCII"))
     assert "createdb --encoding UTF8 --template template0" in message
 
 
+@pytest.mark.long
 def test_a_database_of_something_else_is_refused_and_left_alone(postgresql: str) -> None:
     with psycopg.connect(postgresql) as connection:
         connection.execute("CREATE TABLE cookies (name text)")
@@ -126,6 +135,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(postgresql: str)
     assert tables(postgresql) == ["cookies"]
 
 
+@pytest.mark.long
 def test_a_store_of_a_newer_perftrail_is_refused(postgresql: str) -> None:
     open_store(postgresql, access="write").close()
     with psycopg.connect(postgresql) as connection:
@@ -134,11 +144,13 @@ def test_a_store_of_a_newer_perftrail_is_refused(postgresql: str) -> None:
         assert "this store has the format of a newer perftrail" in refusal(postgresql, access)
 
 
+@pytest.mark.long
 def test_an_unknown_parameter_is_reported_with_the_nearest_one(postgresql: str) -> None:
     message = refusal(f"{postgresql}&sslmod=require")
     assert 'unknown parameter "sslmod"; did you mean "sslmode"?' in message
 
 
+@pytest.mark.long
 def test_a_parameter_with_an_unexpected_meaning_is_reported(postgresql: str) -> None:
     assert 'invalid sslmode value: "perhaps"' in refusal(f"{postgresql}&sslmode=perhaps")
 
@@ -224,6 +236,7 @@ def another(postgresql_server: Server) -> str:
     return postgresql_server.schema()
 
 
+@pytest.mark.long
 def test_the_migrations_end_in_the_schema_that_the_code_uses(postgresql: str, another: str) -> None:
     migrated = open_to_write(postgresql)
     created = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(another))
@@ -237,6 +250,7 @@ def test_the_migrations_end_in_the_schema_that_the_code_uses(postgresql: str, an
     created.dispose()
 
 
+@pytest.mark.long
 def test_an_older_store_gets_only_what_it_lacks(postgresql: str) -> None:
     open_to_write(postgresql, migrations=[FIRST]).dispose()
     with psycopg.connect(postgresql) as connection:
@@ -246,6 +260,7 @@ def test_an_older_store_gets_only_what_it_lacks(postgresql: str) -> None:
         assert connection.execute("SELECT a, b FROM one").fetchall() == [(41, 42)]
 
 
+@pytest.mark.long
 def test_a_migration_that_fails_changes_nothing(postgresql: str) -> None:
     open_to_write(postgresql, migrations=[FIRST]).dispose()
     with pytest.raises(StoreError, match="syntax error"):
@@ -255,6 +270,7 @@ def test_a_migration_that_fails_changes_nothing(postgresql: str) -> None:
         assert [each.name for each in connection.execute("SELECT * FROM one").description or ()] == ["a"]
 
 
+@pytest.mark.long
 def test_an_older_store_is_not_read_but_says_how_it_can_be(postgresql: str) -> None:
     open_to_write(postgresql, migrations=[FIRST]).dispose()
     with pytest.raises(StoreError, match="`perftrail run` upgrades it and keeps every sample"):
@@ -264,6 +280,7 @@ def test_an_older_store_is_not_read_but_says_how_it_can_be(postgresql: str) -> N
 # What only a store of several machines has to decide
 
 
+@pytest.mark.long
 def test_of_builds_with_one_key_those_of_the_own_machine_count_first(postgresql: str) -> None:
     with open_store(postgresql, access="write") as store:
         acquaint(store)
@@ -278,6 +295,7 @@ def test_of_builds_with_one_key_those_of_the_own_machine_count_first(postgresql:
             assert store.builds() == {BUILD.key: expected}
 
 
+@pytest.mark.long
 def test_a_name_that_is_too_long_for_an_index_is_reported(postgresql: str) -> None:
     noise = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(9000))
     with open_store(postgresql, access="write") as store, pytest.raises(StoreError, match="shorten them"):

@@ -90,7 +90,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
         yield both
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def any_stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
     """The stores of each database in turn, for values that the databases could store differently."""
     if request.param == "sqlite":

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+pytestmark = [pytest.mark.long, pytest.mark.slow("postgresql")]
+
 COMMIT = b"COMMIT\0"
 """The request is matched as a whole word: each transaction begins with READ COMMITTED."""
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perftrail.store.upkeep import Forgetting
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     found = (
         str(tmp_path / "results.db") if request.param == "sqlite" else request.getfixturevalue("postgresql")
@@ -114,6 +114,7 @@ def test_removed_samples_are_gone_with_their_values_and_all_others_stay(aged: st
     assert forget(aged, "2024-06-01").invocations == 0
 
 
+@pytest.mark.long
 def test_an_old_sample_that_is_added_meanwhile_stays_whole(postgresql: str) -> None:
     """Another process copies into the database while its old samples are removed."""
     with open_store(postgresql, access="write") as store:

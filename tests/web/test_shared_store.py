@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from perftrail.store.copying import copy_store
 from perftrail.web.access import Access
 from perftrail.web.app import make_app
@@ -10,6 +12,7 @@ from tests.web.conftest import HERE, Client
 from tests.web.studies import Hostile
 
 
+@pytest.mark.long
 def test_a_study_whose_results_a_server_keeps_is_shown_alike(hostile: Hostile, postgresql: str) -> None:
     study = hostile.root / "alpha"
     copy_store(str(study / ".perftrail" / "results.db"), postgresql)
