@@ -6,29 +6,47 @@ import random
 import shutil
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx2 as httpx
 import pytest
 
+from perftrail import local_engine
 from perftrail.cli.main import main
 from perftrail.errors import StoreError
+from perftrail.local_engine import LocalEngine
+from perftrail.model.subject import Revision
 from perftrail.store import open_store
-from tests.store.examples import LISTING, READS
+from tests.store.examples import COMPARISON, LISTING, READS, acquaint
 from tests.web.conftest import PATIENCE_SECONDS, Client, served
 from tests.web.studies import Hostile, make_studies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from perftrail.ports import Engine
+    from perftrail.store.sql import SqlStore
 
     Damage = Callable[[Path], None]
 
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Hostile:
-    return make_studies(tmp_path_factory.mktemp("studies"))
+    return make_studies(tmp_path_factory.mktemp("studies"), revisions=12)
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compute reports in this process: to start another takes longer than a report."""
+
+    @contextmanager
+    def here() -> Iterator[Engine]:
+        yield LocalEngine()
+
+    monkeypatch.setattr(local_engine, "second_process", here)
 
 
 def statement(*statements: str) -> Damage:
@@ -171,7 +189,47 @@ def once_read(client: Client, path: str) -> httpx.Response:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("kind", [*UNREADABLE, *IN_ROWS])
+MANY = [pytest.mark.long, pytest.mark.slow("processor")]
+SOME = ("missing column", "garbage in machine.facts", "garbage in search.answer")
+"""Damage in rows that all commands and pages meet in each test run."""
+
+
+def readings(store: SqlStore, healthy: Hostile) -> Iterator[Callable[[], object]]:
+    """Each reading of rows that have columns with JSON or numbers."""
+    keys = [runnable.key for runnable in store.runnables()]
+    yield store.machines
+    yield store.builds
+    yield store.history
+    yield store.comparisons
+    yield store.explanations
+    yield store.searches
+    for machine in (healthy.machine, healthy.other_machine):
+        yield partial(store.outcomes, keys, machine)
+        yield partial(store.steps, healthy.search, machine)
+
+
+@pytest.mark.parametrize("kind", IN_ROWS)
+def test_a_damaged_row_is_an_error_with_file_and_remedy(healthy: Hostile, tmp_path: Path, kind: str) -> None:
+    file = damaged(healthy, tmp_path, lambda _: None) / ".perftrail" / "results.db"
+    with open_store(str(file), access="write") as store:
+        acquaint(store)
+        store.add_comparison(COMPARISON)
+        store.add_revisions([(0, Revision(id="1" * 40, parents=("2" * 40,)))])
+    IN_ROWS[kind](file)
+    errors = []
+    with open_store(str(file), access="read") as store:
+        try:
+            for read in readings(store, healthy):
+                read()
+        except StoreError as error:
+            errors.append(str(error))
+    assert all("results.db: " in error and "restore a copy" in error for error in errors), errors
+    assert errors
+
+
+@pytest.mark.parametrize(
+    "kind", [*UNREADABLE, *(pytest.param(kind, marks=[] if kind in SOME else MANY) for kind in IN_ROWS)]
+)
 def test_a_damaged_store_is_an_error_with_file_reason_and_remedy(
     healthy: Hostile, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:

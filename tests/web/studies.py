@@ -49,10 +49,10 @@ class Hostile:
     search: str
 
 
-def make_studies(root: Path) -> Hostile:
+def make_studies(root: Path, *, revisions: int = REVISIONS) -> Hostile:
     """Make both: `alpha` was searched, and all its texts are hostile; `beta` was only run."""
     for name, size in (
-        ("alpha", Size(revisions=REVISIONS, benchmarks=2, invocations=5, more=1)),
+        ("alpha", Size(revisions=revisions, benchmarks=2, invocations=5, more=1)),
         ("beta", Size(revisions=12, benchmarks=1, invocations=8)),
     ):
         (root / name).mkdir()
@@ -174,11 +174,16 @@ def _search(store: SqlStore, key: SearchRecord, revisions: tuple[Revision, ...])
     for step in _steps(revisions):
         store.add_step(key.key, key.machine, step)
     store.close_search(key.key, key.machine, _answer(revisions))
-    store.add_explanation(_explanation(revisions[37], revisions[36]))
+    store.add_explanation(_explanation(revisions[culprit(revisions)], revisions[culprit(revisions) - 1]))
     later = replace(key, key="6" * 64, question={**_question(revisions), "metric": SCRIPT})
     store.open_search(later)
     for step in _steps(revisions)[:4]:
         store.add_step(later.key, key.machine, step)
+
+
+def culprit(revisions: tuple[Revision, ...]) -> int:
+    """Return the position of the change that was found; the last revision was not searched."""
+    return 37 * (len(revisions) - 1) // 60
 
 
 def _explanation(revision: Revision, against: Revision) -> ExplanationRecord:
@@ -222,7 +227,8 @@ def _question(revisions: tuple[Revision, ...]) -> dict[str, Json]:
 
 
 def _steps(revisions: tuple[Revision, ...]) -> list[StepRecord]:
-    positions = (0, 59, 30, 45, 37)
+    count = len(revisions) - 1
+    positions = (0, count - 1, count // 2, 3 * count // 4, culprit(revisions))
     return [
         StepRecord(
             number=number,
@@ -232,9 +238,9 @@ def _steps(revisions: tuple[Revision, ...]) -> list[StepRecord]:
             if number < 2
             else {
                 "no_change": 0.5 / number,
-                "candidates": 60 // number,
+                "candidates": count // number,
                 "built": [
-                    {"revision": revisions[at].id, "position": at, "changed": at / 59}
+                    {"revision": revisions[at].id, "position": at, "changed": at / (count - 1)}
                     for at in sorted(positions[:number])
                 ],
             },
@@ -269,7 +275,7 @@ def _answer(revisions: tuple[Revision, ...]) -> dict[str, Json]:
         "reason": SCRIPT,
         "changes": [
             {
-                "revisions": [revisions[37].id],
+                "revisions": [revisions[culprit(revisions)].id],
                 "confidence": 0.997,
                 "before": 1.0,
                 "after": 1.1,
