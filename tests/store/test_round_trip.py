@@ -6,10 +6,10 @@ import itertools
 import struct
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perftrail.model.benchmark import Point
@@ -20,7 +20,7 @@ from perftrail.store import MemoryStore, open_store
 from tests.store.examples import MACHINE, RUNNABLE, SEARCH, acquaint, key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from perftrail.model.json_data import Json
     from perftrail.model.measurement import InvocationKey, Outcome
@@ -84,21 +84,33 @@ def beside_memory(location: str) -> Iterator[Stores]:
         yield in_database, in_memory
 
 
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    with beside_memory(str(tmp_path_factory.mktemp("round-trip") / "results.db")) as both:
-        yield both
-
-
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
-def any_stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    """The stores of each database in turn, for values that the databases could store differently."""
+def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    """The stores of each database in turn, and of the memory."""
     if request.param == "sqlite":
         location = str(tmp_path_factory.mktemp("round-trip") / "results.db")
     else:
         location = request.getfixturevalue("postgresql_server").schema()
     with beside_memory(location) as both:
         yield both
+
+
+def for_examples(**drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a test of a function that is given stores and drawn values: few of them, and in a long test many."""
+
+    def test_of(check: Callable[..., None]) -> Callable[..., None]:
+        @pytest.mark.parametrize("examples", [25, pytest.param(100, marks=pytest.mark.long)])
+        def test(stores: Stores, examples: int) -> None:
+            @settings(max_examples=examples)
+            @given(**drawn)
+            def each(**values: Any) -> None:
+                check(stores, **values)
+
+            each()
+
+        return test
+
+    return test_of
 
 
 def kept(store: SqlStore | MemoryStore, outcome: Outcome) -> Outcome:
@@ -121,9 +133,9 @@ def bits(number: float) -> bytes:
     return struct.pack("d", number + 0.0)
 
 
-@given(outcome=outcomes(clean))
-def test_an_outcome_comes_back_exactly(any_stores: Stores, outcome: Outcome) -> None:
-    for store in any_stores:
+@for_examples(outcome=outcomes(clean))
+def test_an_outcome_comes_back_exactly(stores: Stores, outcome: Outcome) -> None:
+    for store in stores:
         found = kept(store, outcome)
         assert found == outcome
         if isinstance(found, Measurement) and isinstance(outcome, Measurement):
@@ -132,20 +144,20 @@ def test_an_outcome_comes_back_exactly(any_stores: Stores, outcome: Outcome) -> 
             }
 
 
-@given(outcome=outcomes(hostile | fsdecoded))
+@for_examples(outcome=outcomes(hostile | fsdecoded))
 def test_hostile_text_comes_back_as_valid_text_and_the_same_from_every_store(
-    any_stores: Stores, outcome: Outcome
+    stores: Stores, outcome: Outcome
 ) -> None:
-    from_database, from_memory = (kept(store, outcome) for store in any_stores)
+    from_database, from_memory = (kept(store, outcome) for store in stores)
     assert from_database == from_memory
     for text in texts(from_database):
         assert "\0" not in text
         assert text.encode("utf-8", "strict").decode() == text
 
 
-@given(value=finite | st.integers(-(2**53), 2**53).map(float))
-def test_a_value_comes_back_bit_for_bit(any_stores: Stores, value: float) -> None:
-    for store in any_stores:
+@for_examples(value=finite | st.integers(-(2**53), 2**53).map(float))
+def test_a_value_comes_back_bit_for_bit(stores: Stores, value: float) -> None:
+    for store in stores:
         found = kept(
             store, Measurement(key=key(next(ordinals)), started="", seconds=value, values={"m": value})
         )
@@ -153,7 +165,7 @@ def test_a_value_comes_back_bit_for_bit(any_stores: Stores, value: float) -> Non
         assert bits(found.values["m"]) == bits(found.seconds) == bits(value)
 
 
-@given(number=st.integers(0, 5), action=objects, observation=objects, belief=objects, words=clean)
+@for_examples(number=st.integers(0, 5), action=objects, observation=objects, belief=objects, words=clean)
 def test_a_step_comes_back_exactly(
     stores: Stores,
     number: int,
@@ -168,7 +180,7 @@ def test_a_step_comes_back_exactly(
         assert step in store.steps(SEARCH.key, MACHINE.id)
 
 
-@given(question=objects, answer=objects, started=clean)
+@for_examples(question=objects, answer=objects, started=clean)
 def test_a_search_comes_back_exactly(
     stores: Stores, question: dict[str, Json], answer: dict[str, Json], started: str
 ) -> None:
@@ -181,12 +193,12 @@ def test_a_search_comes_back_exactly(
         assert store.searches()[-1] == replace(search, answer=answer)
 
 
-@given(result=objects, text=clean)
-def test_a_listing_comes_back_exactly(any_stores: Stores, result: dict[str, Json], text: str) -> None:
+@for_examples(result=objects, text=clean)
+def test_a_listing_comes_back_exactly(stores: Stores, result: dict[str, Json], text: str) -> None:
     listing = ListingRecord(
         suite=text, key=f"listing {next(ordinals)}", revision=text, variant=text, finished=text, result=result
     )
-    for store in any_stores:
+    for store in stores:
         store.add_listing(listing)
         assert store.listings()[-1] == listing
 
@@ -196,7 +208,7 @@ builds = st.builds(
 )
 
 
-@given(
+@for_examples(
     outcome=builds | st.builds(Prepared, built=builds, out=fsdecoded, artefact=clean) | failures(fsdecoded),
     text=clean,
 )
@@ -207,7 +219,7 @@ def test_a_build_comes_back_exactly(stores: Stores, outcome: Built | Prepared | 
         assert store.build("k") == record
 
 
-@given(values=st.dictionaries(clean, st.integers() | finite | clean, max_size=4), revision=clean)
+@for_examples(values=st.dictionaries(clean, st.integers() | finite | clean, max_size=4), revision=clean)
 def test_a_point_comes_back_exactly(
     stores: Stores, values: dict[str, int | float | str], revision: str
 ) -> None:
