@@ -1,4 +1,4 @@
-"""One history in seven kinds of source has equal revisions and equal answers.
+"""One history in seven kinds of source has equal revisions and equal answers, each of them in the long tests.
 
 The program prints a count, so no answer depends on the speed of the machine.
 """
@@ -31,16 +31,14 @@ from tests.sources.packages import PackageIndex, serving
 from tests.sources.repositories import Repository
 from tests.starting import start
 
-pytestmark = pytest.mark.slow("processor")
-
-REVISIONS = 20
-UNBUILDABLE = (7, 8)
-RENAMED = 10
-MERGE = 12
-CULPRIT = 14
+REVISIONS = 12
+UNBUILDABLE = (4, 5)
+RENAMED = 7
+MERGE = 8
+CULPRIT = 9
 """The revision that makes the cost higher."""
 
-HIDDEN = 9
+HIDDEN = 6
 """The revision that makes the size larger, directly after unbuildable ones."""
 
 PROGRAM = """\
@@ -216,68 +214,88 @@ def perftrail(*arguments: str) -> Any:
 
 
 @dataclass(frozen=True)
-class SearchedHistory:
-    """The history in one kind of source, with the study and the answer of its search."""
+class History:
+    """The history in one kind of source, with a study of it."""
 
     planted: Planted
     study: Path
-    answer: Mapping[str, Any]
 
 
-KINDS = [
-    pytest.param(in_git, id="git"),
-    pytest.param(in_fossil, id="Fossil", marks=needs_fossil),
-    pytest.param(in_archives, id="archives"),
-    pytest.param(in_an_index, id="a package index"),
-    pytest.param(in_crates, id="crates", marks=needs_cargo),
-    pytest.param(in_npm, id="npm", marks=needs_npm),
-    pytest.param(in_debian, id="Debian", marks=needs_apt),
-]
+KINDS: dict[str, tuple[Callable[[Path, ExitStack], Planted], *tuple[pytest.MarkDecorator, ...]]] = {
+    "git": (in_git,),
+    "Fossil": (in_fossil, needs_fossil),
+    "archives": (in_archives,),
+    "a package index": (in_an_index,),
+    "crates": (in_crates, needs_cargo),
+    "npm": (in_npm, needs_npm),
+    "Debian": (in_debian, needs_apt),
+}
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def searched(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SearchedHistory]:
-    plant: Callable[[Path, ExitStack], Planted] = request.param
+def every_kind(*, long: bool) -> pytest.MarkDecorator:
+    """Parametrise a test over the kinds; git alone unless in a `long` test, where each kind takes some seconds."""
+    params = []
+    for name, (_, *marks) in KINDS.items():
+        marks += [pytest.mark.slow("starts")] if long else []
+        marks += [pytest.mark.long] if long and name != "git" else []
+        params.append(pytest.param(name, id=name, marks=marks))
+    return pytest.mark.parametrize("history", params, indirect=True)
+
+
+@pytest.fixture(scope="module")
+def history(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[History]:
+    plant, *_ = KINDS[request.param]
     directory = tmp_path_factory.mktemp(plant.__name__)
     with ExitStack() as stack:
         planted = plant(directory, stack)
         study = directory / "study"
         study.mkdir()
         (study / "perftrail.toml").write_text(STUDY.format(source=planted.source, python=sys.executable))
-        yield SearchedHistory(planted, study, perftrail("find", str(study)))
+        yield History(planted, study)
 
 
+@pytest.fixture(scope="module")
+def answer(history: History) -> Mapping[str, Any]:
+    """The answer of the search for the change."""
+    found: Mapping[str, Any] = perftrail("find", str(history.study))
+    return found
+
+
+@every_kind(long=False)
 def test_every_kind_of_source_has_the_same_revisions_in_the_same_order(
-    searched: SearchedHistory, tmp_path: Path
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     with Launcher() as launcher:
-        source = open_source(load(str(searched.study)), cache=str(tmp_path), starter=launcher)
-        history = source.history()
-    assert [revision.label for revision in history] == [
-        searched.planted.label.format(each) for each in VERSIONS
+        source = open_source(load(str(history.study)), cache=str(tmp_path), starter=launcher)
+        revisions = source.history()
+    assert [revision.label for revision in revisions] == [
+        history.planted.label.format(each) for each in VERSIONS
     ]
-    assert [revision.id for revision in history] == [searched.planted.ids[each] for each in VERSIONS]
-    assert searched.answer["revisions"] == REVISIONS
+    assert [revision.id for revision in revisions] == [history.planted.ids[each] for each in VERSIONS]
 
 
-def test_the_same_revision_is_found_with_the_same_effect(searched: SearchedHistory) -> None:
-    assert searched.answer["verdict"] == "found", searched.answer
-    [change] = searched.answer["changes"]
-    assert change["revisions"] == [searched.planted.ids[version(CULPRIT)]]
+@every_kind(long=True)
+def test_the_same_revision_is_found_with_the_same_effect(history: History, answer: Mapping[str, Any]) -> None:
+    assert answer["verdict"] == "found", answer
+    assert answer["revisions"] == REVISIONS
+    [change] = answer["changes"]
+    assert change["revisions"] == [history.planted.ids[version(CULPRIT)]]
     assert change["before"] == pytest.approx(100)
     assert change["after"] == pytest.approx(130)
     assert change["effect"]["value"] == pytest.approx(1.3)
 
 
-def test_a_change_behind_broken_builds_is_the_same_range(searched: SearchedHistory) -> None:
-    answer = perftrail("find", str(searched.study), "--metric", "size")
+@every_kind(long=True)
+def test_a_change_behind_broken_builds_is_the_same_range(history: History) -> None:
+    answer = perftrail("find", str(history.study), "--metric", "size")
     assert answer["verdict"] == "range", answer
     [change] = answer["changes"]
-    assert change["revisions"] == [searched.planted.ids[version(number)] for number in (*UNBUILDABLE, HIDDEN)]
-    assert set(answer["unbuildable"]) == {searched.planted.ids[version(number)] for number in UNBUILDABLE}
+    assert change["revisions"] == [history.planted.ids[version(number)] for number in (*UNBUILDABLE, HIDDEN)]
+    assert set(answer["unbuildable"]) == {history.planted.ids[version(number)] for number in UNBUILDABLE}
 
 
-def test_nothing_hostile_was_run(searched: SearchedHistory) -> None:
-    assert not list(searched.study.parent.rglob("pwned"))
+@every_kind(long=True)
+@pytest.mark.usefixtures("answer")
+def test_nothing_hostile_was_run(history: History) -> None:
+    assert not list(history.study.parent.rglob("pwned"))
