@@ -80,10 +80,13 @@ def test_a_compressed_file_is_read_the_same(
 
 @every_reader
 @pytest.mark.parametrize("corrupted", [shortened, overwritten, with_other_json])
+@pytest.mark.parametrize(
+    "every", [pytest.param(1, marks=pytest.mark.long, id="all"), pytest.param(7, id="some")]
+)
 def test_corrupt_content_is_read_or_refused(
-    format: str, corrupted: Callable[[bytes], Iterator[bytes]]
+    format: str, corrupted: Callable[..., Iterator[bytes]], every: int
 ) -> None:
-    for data in corrupted(VALID[format]):
+    for data in corrupted(VALID[format], every=every):
         read_or_refuse(data, format)
         recognise(data)
 

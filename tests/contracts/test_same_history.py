@@ -235,10 +235,10 @@ KINDS: dict[str, tuple[Callable[[Path, ExitStack], Planted], *tuple[pytest.MarkD
 def every_kind(*, long: bool) -> pytest.MarkDecorator:
     """Parametrise a test over the kinds; git alone unless in a `long` test, where each kind takes some seconds."""
     params = []
-    for name, (_, *marks) in KINDS.items():
-        marks += [pytest.mark.slow("starts")] if long else []
+    for name, (_, *own) in KINDS.items():
+        marks = [pytest.mark.slow("starts")] if long else []
         marks += [pytest.mark.long] if long and name != "git" else []
-        params.append(pytest.param(name, id=name, marks=marks))
+        params.append(pytest.param(name, id=name, marks=[*own, *marks]))
     return pytest.mark.parametrize("history", params, indirect=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
+from itertools import islice, product
 from typing import Any
 
 PIECES = (b"NaN", b"1e999", b"9" * 400, b"null", b"{}", b"[" * 5000, b'"', b"\0", b"\xff\xfe", b"")
@@ -12,28 +13,28 @@ VALUES: tuple[Any, ...] = (None, True, -1, 10**400, float("nan"), "", "x", [], {
 MOST_PATHS = 150
 
 
-def shortened(content: bytes) -> Iterator[bytes]:
+def shortened(content: bytes, *, every: int = 1) -> Iterator[bytes]:
     """Content that ends in many places."""
-    for end in range(0, len(content), max(1, len(content) // 40)):
+    for end in range(0, len(content), every * max(1, len(content) // 40)):
         yield content[:end]
 
 
-def overwritten(content: bytes) -> Iterator[bytes]:
+def overwritten(content: bytes, *, every: int = 1) -> Iterator[bytes]:
     """Content with hostile bytes in many places."""
-    for start in range(0, len(content), max(1, len(content) // 20)):
-        for piece in PIECES:
-            yield content[:start] + piece + content[start + len(piece) % 7 :]
+    starts = range(0, len(content), max(1, len(content) // 20))
+    for start, piece in islice(product(starts, PIECES), 0, None, every):
+        yield content[:start] + piece + content[start + len(piece) % 7 :]
 
 
-def with_other_json(content: bytes) -> Iterator[bytes]:
+def with_other_json(content: bytes, *, every: int = 1) -> Iterator[bytes]:
     """JSON with one other value, in each of its places; nothing for content that is not JSON."""
     try:
         document = json.loads(content)
     except ValueError:
         return
-    for path in list(paths(document))[:MOST_PATHS]:
-        for value in VALUES:
-            yield json.dumps(changed(copy.deepcopy(document), path, value)).encode()
+    places = list(paths(document))[:MOST_PATHS]
+    for path, value in islice(product(places, VALUES), 0, None, every):
+        yield json.dumps(changed(copy.deepcopy(document), path, value)).encode()
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
