@@ -1,4 +1,4 @@
-"""The example of the docs, cell by cell in a real kernel."""
+"""The example of the docs, cell by cell: here, and in a real kernel."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from traitlets.config import Config
 
 from perftrail.notebook.opened import SVG, TEXT, VEGA_LITE
 from tests.notebook.example import blocks
-
-pytestmark = pytest.mark.slow("processor")
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +45,15 @@ def outputs(measured: Path) -> list[Any]:
     return [cell["outputs"][-1] for cell in notebook["cells"]]
 
 
+def test_each_cell_runs(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(measured)
+    names: dict[str, Any] = {}
+    for text in blocks("python"):
+        exec(text, names)
+
+
+@pytest.mark.long
+@pytest.mark.slow("processor")
 def test_a_chart_is_drawn(outputs: list[Any]) -> None:
     data = outputs[0]["data"]
     assert set(data) == {VEGA_LITE, SVG, TEXT}
@@ -54,6 +61,8 @@ def test_a_chart_is_drawn(outputs: list[Any]) -> None:
     assert len(json.dumps(data[VEGA_LITE])) > 1000
 
 
+@pytest.mark.long
+@pytest.mark.slow("processor")
 def test_tables_are_shown_by_polars_and_pandas(outputs: list[Any]) -> None:
     estimates, quantiles, comparisons = (each["data"][TEXT] for each in outputs[1:])
     assert "shape: (8, 6)" in estimates

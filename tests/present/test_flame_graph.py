@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -87,6 +89,7 @@ def saved(tmp_path: Path, tree: CallTree, kind: Kind, title: str = "difference")
     return file.as_uri()
 
 
+@pytest.mark.long
 @pytest.mark.slow("browser")
 @pytest.mark.parametrize("kind", ["svg", "html"])
 def test_frames_are_zoomed_and_searched_by_mouse(browser: Browser, tmp_path: Path, kind: Kind) -> None:
@@ -111,6 +114,7 @@ def test_frames_are_zoomed_and_searched_by_mouse(browser: Browser, tmp_path: Pat
         assert kind == "svg" or violations(page) == []  # axe-core cannot read an SVG document
 
 
+@pytest.mark.long
 @pytest.mark.slow("browser")
 def test_frames_have_dark_colours(browser: Browser, tmp_path: Path) -> None:
     url = saved(tmp_path, small_tree(), "html")
@@ -123,6 +127,7 @@ def test_frames_have_dark_colours(browser: Browser, tmp_path: Path) -> None:
         assert violations(page) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow("browser")
 def test_frames_are_reached_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     url = saved(tmp_path, small_tree(), "svg")
@@ -140,6 +145,7 @@ def test_frames_are_reached_by_keyboard(browser: Browser, tmp_path: Path) -> Non
         assert page.locator("#found").inner_text() == ""
 
 
+@pytest.mark.long
 @pytest.mark.slow("browser")
 def test_a_phone_shows_the_whole_width(browser: Browser, tmp_path: Path) -> None:
     url = saved(tmp_path, small_tree(), "html")
@@ -151,6 +157,7 @@ def test_a_phone_shows_the_whole_width(browser: Browser, tmp_path: Path) -> None
         assert focus(page) == "insert"
 
 
+@pytest.mark.long
 @pytest.mark.slow("browser")
 def test_a_tree_of_100000_nodes_draws_few_frames(browser: Browser, tmp_path: Path) -> None:
     url = saved(tmp_path, random_tree(100_000), "svg")
@@ -164,6 +171,7 @@ def test_a_tree_of_100000_nodes_draws_few_frames(browser: Browser, tmp_path: Pat
         assert "frames" in page.locator("#found").inner_text()
 
 
+@pytest.mark.long
 @pytest.mark.slow("browser")
 def test_names_and_titles_cannot_add_scripts(browser: Browser, tmp_path: Path) -> None:
     hostile = Function("]]></script><script>alert(1)</script>", '"><img src=x onerror=alert(2)>', 1)
@@ -177,6 +185,34 @@ def test_names_and_titles_cannot_add_scripts(browser: Browser, tmp_path: Path) -
             assert page.locator("img").count() == 0
 
 
+class Tags(HTMLParser):
+    """The names of the elements of a page, as a browser reads them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.names: Counter[str] = Counter()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names[tag] += 1
+
+
+@pytest.mark.parametrize("kind", ["svg", "html"])
+def test_names_and_titles_add_no_element(kind: Kind) -> None:
+    hostile = Function("]]></script><script>alert(1)</script>", '"><img src=x onerror=alert(2)>', 1)
+    plain = Function("old_hash", "tree.c", 1)
+    of_hostile, of_plain = (
+        flame_graph(call_tree(profile(100.0, each), profile(900.0, each)), title=title, kind=kind)
+        for each, title in ((hostile, "</title><script>alert(3)</script>"), (plain, "difference"))
+    )
+    assert "alert(1)" in of_hostile
+    assert Tags(of_hostile).names == Tags(of_plain).names
+    if kind == "svg":
+        assert len([*ElementTree.fromstring(of_hostile).iter()]) == len(
+            [*ElementTree.fromstring(of_plain).iter()]
+        )
+
+
 def test_the_drawing_without_scripts_is_valid_and_has_the_largest_frames() -> None:
     root = ElementTree.fromstring(flame_graph(small_tree(), title="a <b> & c", kind="svg"))
     titles = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}title")]
@@ -185,6 +221,7 @@ def test_the_drawing_without_scripts_is_valid_and_has_the_largest_frames() -> No
     assert {"all", "main", "old_hash", "new_hash<&>"} <= {each.partition(":")[0] for each in titles}
 
 
+@pytest.mark.long
 @pytest.mark.slow("browser")
 def test_the_keyboard_scrolls_to_rows_below_the_window_and_a_reader_hears_the_frame(
     browser: Browser, tmp_path: Path
@@ -212,6 +249,7 @@ def test_the_keyboard_scrolls_to_rows_below_the_window_and_a_reader_hears_the_fr
         assert {"f110", "f120"} <= set(pointed(page))
 
 
+@pytest.mark.long
 @pytest.mark.slow("browser")
 def test_a_drawing_inside_another_page_replaces_only_itself(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "page.html"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from playwright.sync_api import Page as Tab
 
-pytestmark = pytest.mark.slow("browser")
+pytestmark = [pytest.mark.long, pytest.mark.slow("browser")]
 
 TIMES = ("2.0 ms [1.9, 2.1]", "1.000 s [0.9, 1.1]", "300 µs [290, 310]", "–")
 ROWS = 40

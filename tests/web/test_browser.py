@@ -1,4 +1,7 @@
-"""Every page in a real browser: without errors, usable by keyboard and on a phone, and live during a run."""
+"""Every page in a real browser: without errors, usable by keyboard and on a phone, and live during a run.
+
+A table, a chart and a flame graph are used in each test run, all else in the long tests.
+"""
 
 from __future__ import annotations
 
@@ -94,6 +97,7 @@ def pages(hostile: Hostile) -> dict[str, bool]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_every_page_is_drawn_and_runs_nothing_else(
@@ -114,6 +118,7 @@ def test_every_page_is_drawn_and_runs_nothing_else(
             assert back == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 29)")
 
 
+@pytest.mark.long
 def test_a_history_can_be_zoomed_and_its_address_is_permanent(address: str, browser: Browser) -> None:
     with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/history")
@@ -160,6 +165,7 @@ def test_the_value_under_the_pointer_is_shown(address: str, browser: Browser) ->
         assert "samples" in shown.inner_text()
 
 
+@pytest.mark.long
 def test_pages_are_read_with_the_keyboard(address: str, browser: Browser) -> None:
     with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/regressions")
@@ -183,6 +189,7 @@ def test_a_regression_links_its_flame_graph(address: str, browser: Browser) -> N
         assert page.evaluate("window.origin") == "null"  # the script cannot read the dashboard
 
 
+@pytest.mark.long
 def test_a_person_sets_the_status_of_a_regression(address: str, browser: Browser) -> None:
     with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/beta/regressions")
@@ -197,6 +204,7 @@ def test_a_person_sets_the_status_of_a_regression(address: str, browser: Browser
         assert page.locator("article .pill").first.inner_text() == "acknowledged"
 
 
+@pytest.mark.long
 def test_pages_say_the_same_without_a_script(hostile: Hostile, address: str, browser: Browser) -> None:
     with open_page(browser, address, *LOCAL, scripts=False) as page:
         for path in pages(hostile):
@@ -206,6 +214,7 @@ def test_pages_say_the_same_without_a_script(hostile: Hostile, address: str, bro
         assert page.locator("tbody tr").count() > 30
 
 
+@pytest.mark.long
 def test_a_link_from_another_site_ends_no_session(address: str, browser: Browser) -> None:
     with open_page(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/beta/regressions")
@@ -217,6 +226,7 @@ def test_a_link_from_another_site_ends_no_session(address: str, browser: Browser
         assert after["value"] == before["value"]
 
 
+@pytest.mark.long
 def test_a_hidden_page_closes_its_connection(address: str, browser: Browser) -> None:
     with open_page(browser, address, *LOCAL) as page:
         with page.expect_response("**/events"):
@@ -239,6 +249,7 @@ def observe(page: Page, *, away: bool) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_stopped_server_is_reported(hostile: Hostile, browser: Browser) -> None:
     with browser.new_context() as context:
         page = context.new_page()
@@ -249,6 +260,7 @@ def test_a_stopped_server_is_reported(hostile: Hostile, browser: Browser) -> Non
         page.wait_for_selector("#lost", state="visible")
 
 
+@pytest.mark.long
 def test_a_run_is_watched_as_it_goes(tmp_path: Path, browser: Browser) -> None:
     root = tmp_path / "waiting"
     (root / "tree").mkdir(parents=True)
