@@ -16,11 +16,11 @@ import httpx2 as httpx
 import pytest
 import uvicorn
 
+from perftrail.cli.main import main
 from perftrail.errors import UsageError
 from perftrail.web.access import Access, Tokens
 from perftrail.web.app import HEAD_BYTES, TimeLimitedProtocol, bind, make_app, make_server
 from perftrail.web.studies import ServedStudy, find_studies, served_studies
-from tests.starting import start
 from tests.web.studies import Hostile
 from tests.web.test_pages import form_token
 
@@ -214,16 +214,22 @@ def test_it_says_where_it_is_allows_another_name_as_browsers_show_it_and_ends_wh
         (["--trust-header", "X-User", "--proxy", "proxy.local"], "is not an IP address; write for example"),
     ],
 )
-def test_invalid_options_are_reported_with_their_remedy(hostile: Hostile, words: list[str], why: str) -> None:
-    done = start("serve", *words, hostile.root)
-    assert done.returncode == 2
-    assert why in done.stderr
+def test_invalid_options_are_reported_with_their_remedy(
+    hostile: Hostile, capsys: pytest.CaptureFixture[str], words: list[str], why: str
+) -> None:
+    assert why in refusal(capsys, *words, str(hostile.root))
 
 
-def test_a_directory_without_studies_is_reported(tmp_path: Path) -> None:
-    done = start("serve", tmp_path)
-    assert done.returncode == 2
-    assert "no perftrail.toml" in done.stderr
+def test_a_directory_without_studies_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no perftrail.toml" in refusal(capsys, str(tmp_path))
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return what the command prints when it serves nothing."""
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", *words])
+    assert ended.value.code == 2
+    return capsys.readouterr().err
 
 
 def test_no_study_is_left_out_silently(hostile: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
