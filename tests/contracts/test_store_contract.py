@@ -14,7 +14,7 @@ from perftrail.model.measurement import UNDRAWN, Draw, Machine, Measurement, Ori
 from perftrail.model.reads import BuildReads
 from perftrail.model.store_records import STATUSES, RegressionNote
 from perftrail.model.subject import Revision
-from perftrail.store import MemoryStore, open_store
+from perftrail.store import MemoryStore, identifiers, open_store
 from perftrail.store.rows import storable
 from tests.store.examples import (
     BUILD,
@@ -298,8 +298,18 @@ def test_a_batch_with_a_refused_outcome_is_not_stored(store: SqlStore | MemorySt
     assert store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key][1] == new_metric
 
 
-def test_thousands_of_runnables_are_read_at_once(store: SqlStore | MemoryStore) -> None:
-    runnables = [replace(RUNNABLE, key=f"{number:032x}") for number in range(510)]
+@pytest.fixture(params=[50, pytest.param(identifiers.CHUNK, marks=pytest.mark.long)])
+def chunk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The number of rows that one statement reads or writes."""
+    rows: int = request.param
+    monkeypatch.setattr(identifiers, "CHUNK", rows)
+    return rows
+
+
+def test_more_runnables_than_one_statement_names_are_read_at_once(
+    store: SqlStore | MemoryStore, chunk: int
+) -> None:
+    runnables = [replace(RUNNABLE, key=f"{number:032x}") for number in range(chunk + 10)]
     for runnable in runnables:
         store.add_runnable(runnable)
     store.add_all(
@@ -307,7 +317,7 @@ def test_thousands_of_runnables_are_read_at_once(store: SqlStore | MemoryStore) 
     )
     stored = store.outcomes([runnable.key for runnable in runnables], MACHINE.id)
     walls = [outcome.values["wall"] for (outcome,) in stored.values() if isinstance(outcome, Measurement)]
-    assert walls == list(range(510))
+    assert walls == list(range(chunk + 10))
 
 
 def test_random_draws_are_returned_as_stored(store: SqlStore | MemoryStore) -> None:
@@ -376,10 +386,11 @@ def test_failed_invocations_have_no_samples_but_are_stored(store: SqlStore | Mem
     assert len(samples.failures) == 1
 
 
-def test_samples_of_thousands_of_runnables_are_read_with_their_runnables(
-    store: SqlStore | MemoryStore,
+def test_samples_of_more_runnables_than_one_statement_names_are_read_with_their_runnables(
+    store: SqlStore | MemoryStore, chunk: int
 ) -> None:
-    runnables = [replace(RUNNABLE, key=f"{number:032x}", revision=f"{number % 7}") for number in range(510)]
+    count = chunk + 10
+    runnables = [replace(RUNNABLE, key=f"{number:032x}", revision=f"{number % 7}") for number in range(count)]
     for runnable in runnables:
         store.add_runnable(runnable)
     store.add_all(
@@ -389,10 +400,10 @@ def test_samples_of_thousands_of_runnables_are_read_with_their_runnables(
     )
     by_runnable = store.samples([runnable.key for runnable in runnables], MACHINE.id, ["wall", "page_faults"])
     assert [by_runnable[each.key].values["wall"] for each in runnables] == [
-        {0: float(number), 1: number + 0.1} for number in range(510)
+        {0: float(number), 1: number + 0.1} for number in range(count)
     ]
     assert all(samples.values["page_faults"] == {0: 112.0, 1: 112.0} for samples in by_runnable.values())
-    few = [runnable.key for runnable in runnables[5:510:90]]
+    few = [runnable.key for runnable in runnables[5:count:9]]
     assert store.samples(few, MACHINE.id, ["wall", "page_faults"]) == {
         each: by_runnable[each] for each in few
     }
