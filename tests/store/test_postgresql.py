@@ -280,17 +280,22 @@ def test_an_older_store_is_not_read_but_says_how_it_can_be(postgresql: str) -> N
 # What only a store of several machines has to decide
 
 
-@pytest.mark.long
-def test_of_builds_with_one_key_those_of_the_own_machine_count_first(postgresql: str) -> None:
-    with open_store(postgresql, access="write") as store:
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+def test_of_builds_with_one_key_those_of_the_own_machine_count_first(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
+    location: str = (
+        request.getfixturevalue("postgresql") if kind == "postgresql" else str(tmp_path / "results.db")
+    )
+    with open_store(location, access="write") as store:
         acquaint(store)
     own = replace(BUILD, outcome=replace(BUILT, artefact="1" * 32))
     others = replace(BUILD, outcome=replace(BUILT, artefact="2" * 32))
     for machine, record in ((MACHINE, own), (OTHER_MACHINE, others)):
-        with open_store(postgresql, access="write", machine=machine.id) as store:
+        with open_store(location, access="write", machine=machine.id) as store:
             store.add_build(record)
     for asking, expected in ((MACHINE.id, own), (OTHER_MACHINE.id, others), ("", others)):
-        with open_store(postgresql, access="read", machine=asking) as store:
+        with open_store(location, access="read", machine=asking) as store:
             assert store.build(BUILD.key) == expected
             assert store.builds() == {BUILD.key: expected}
 
