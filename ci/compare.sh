@@ -69,7 +69,7 @@ code=0
 if [ "$code" -eq 2 ] || [ ! -f "$home/comment.md" ]; then
   exit "$((code ? code : 1))"
 fi
-verdict="$("$home/venv/bin/python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["verdict"])' "$home/answer.json")"
+verdict="$("$home/venv/bin/python" -I -c 'import json, sys; print(json.load(open(sys.argv[1]))["verdict"])' "$home/answer.json")"
 {
   printf 'code=%s\n' "$code"
   printf 'verdict=%s\n' "$verdict"

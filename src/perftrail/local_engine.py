@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, Generic
 
+from perftrail.own_python import own_python
 from perftrail.ports import Done, Job
 
 if TYPE_CHECKING:
@@ -74,12 +75,12 @@ def second_process() -> Iterator[Engine]:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Start the process. It imports the same modules, and none from the current directory (``-P``).
+    """Start the process. It imports the same modules, and none from the current directory.
 
     It has its own process group, because this process handles Ctrl-C.
     """
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "perftrail.local_engine"],
+        own_python("-m", "perftrail.local_engine"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import Mistake, PerftrailError, StudyError, UsageError
-from perftrail.present.gate_output import Job, annotated_errors, write_gate
+from perftrail.present.gate_output import annotated_errors, report_to_github, write_gate
 from perftrail.stats.comparison import Verdict
 from tests.present.test_gates import gate, noisy, row
 
@@ -19,7 +19,7 @@ def test_a_summary_is_no_longer_than_github_accepts(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     rows = [row(1.2, Verdict.SLOWER, value=f"{'━' * 60} {number}") for number in range(3_000)]
-    Job.of("github").report(gate(*rows))
+    report_to_github(gate(*rows))
     assert 400_000 < summary.stat().st_size < 1_000_000
     text = summary.read_text(encoding="utf-8")
     assert text.count("<details") == text.count("</details>")
@@ -40,7 +40,7 @@ def test_the_log_of_a_job_ends_with_the_next_command(
         ),
     ):
         file = str(tmp_path / "comment.md")
-        write_gate(found, format_name="github", output=file, also={}, job=Job.of("github"))
+        write_gate(found, format_name="github", output=file, also={})
         *_, annotation, last = capsys.readouterr().err.splitlines()
         assert annotation.startswith("::")
         assert last == f"Next: {command}"

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -322,6 +323,13 @@ def test_a_shallow_checkout_is_completed_or_reported_with_the_remedy(tmp_path: P
     assert job.compared_revisions() == (job.base, job.head)
 
 
+def test_no_module_of_the_checkout_is_imported(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    for name in ("json", "click", "venv", "pip"):
+        (job.checkout / f"{name}.py").write_text(f"raise SystemExit('{name} of the checkout')")
+    assert job.compared_revisions() == (job.base, job.head)
+
+
 def test_an_old_python_is_refused_before_anything_is_created(tmp_path: Path) -> None:
     old = tmp_path / "python"
     old.write_text("#!/bin/sh\nexit 1\n")
@@ -404,10 +412,20 @@ class GitLab(BaseHTTPRequestHandler):
         pass
 
 
-def test_the_template_for_gitlab_writes_one_comment_and_updates_it(tmp_path: Path) -> None:
+@pytest.fixture
+def job_id() -> Iterator[str]:
+    """The number of a job of GitLab whose environment is this one."""
+    name = f"test-{secrets.token_hex(8)}"
+    link = Path("/tmp", f"perftrail-{name}")
+    link.symlink_to(Path(sys.executable).parents[1])
+    yield name
+    link.unlink()
+
+
+def test_the_template_for_gitlab_writes_one_comment_and_updates_it(tmp_path: Path, job_id: str) -> None:
     marker = "<!-- perftrail compare 0123456789abcdef -->"
     GitLab.notes = [{"id": 0, "author": {"id": 9}, "body": f"{marker}\nnot ours"}]
-    (tmp_path / ".perftrail-venv").symlink_to(Path(sys.executable).parents[1])
+    (tmp_path / "json.py").write_text("raise SystemExit('the checkout must not be imported')")
     [script] = yaml.safe_load(TEMPLATE.read_text())[".perftrail"]["after_script"]
     with ThreadingHTTPServer(("127.0.0.1", 0), GitLab) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -415,6 +433,7 @@ def test_the_template_for_gitlab_writes_one_comment_and_updates_it(tmp_path: Pat
             "CI_API_V4_URL": f"http://127.0.0.1:{server.server_address[1]}/api/v4",
             "CI_MERGE_REQUEST_PROJECT_ID": "3",
             "CI_MERGE_REQUEST_IID": "7",
+            "CI_JOB_ID": job_id,
             "PERFTRAIL_TOKEN": "s3cret",
         }
         for text, token in (("slower", "s3cret"), ("the same", "s3cret"), ("unseen", "")):
@@ -429,12 +448,12 @@ def test_the_template_for_gitlab_writes_one_comment_and_updates_it(tmp_path: Pat
     assert [note["body"].splitlines()[1] for note in GitLab.notes] == ["not ours", "the same"]
 
 
-def test_the_job_of_the_template_for_gitlab_fails_a_slower_branch(tmp_path: Path) -> None:
+def test_the_job_of_the_template_for_gitlab_fails_a_slower_branch(tmp_path: Path, job_id: str) -> None:
     job = Job(tmp_path)
     template = yaml.safe_load(TEMPLATE.read_text())[".perftrail"]
-    (job.checkout / ".perftrail-venv").symlink_to(Path(sys.executable).parents[1])
     [line] = [each for each in template["script"] if " compare" in each]
     variables = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": job.base, "CI_COMMIT_SHA": job.head, "GITLAB_CI": "true"}
+    variables["CI_JOB_ID"] = job_id
     env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     done = subprocess.run(
         ["bash", "-eo", "pipefail", "-c", line],

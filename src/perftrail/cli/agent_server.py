@@ -12,7 +12,6 @@ import json
 import os
 import re
 import signal
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from perftrail.model.json_data import Schema, Schemas
 from perftrail.model.metrics import Better
 from perftrail.model.wording import escaped, quoted
 from perftrail.opening import current_writer, results_directory
+from perftrail.own_python import own_python
 from perftrail.verbs.explain.functions import ExplanationJson
 from perftrail.web.studies import find_studies
 
@@ -437,10 +437,7 @@ class AgentServer:
     async def _run(self, words: Sequence[str], progress: Callable[[int, str], Any] | None) -> str:
         """Run a command and return its output. Raises `PerftrailError` with its message if it prints none."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "perftrail",
-            *words,
+            *own_python("-m", "perftrail", *words),
             cwd=self._root,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,

@@ -14,6 +14,7 @@ from perftrail._version import __version__
 from perftrail.cli.interrupts import INTERRUPTED, MESSAGE
 from perftrail.errors import MACHINE_ERRORS, PerftrailError
 from perftrail.model.wording import quoted, suggestion
+from perftrail.present.github_job import commands_stopped
 from perftrail.present.output_settings import as_started
 
 if TYPE_CHECKING:
@@ -127,30 +128,34 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     keep_to_one_thread()
+    with commands_stopped():
+        code = _run(None if arguments is None else list(arguments))
+    sys.exit(code)
+
+
+def _run(words: list[str] | None) -> int:
+    """Run the command line, print its error, and return its exit code."""
     try:
-        words = None if arguments is None else list(arguments)
         code = cli.main(args=words, prog_name="perftrail", standalone_mode=False)
-    except click.exceptions.Abort:
-        code = _interrupted()
-    except KeyboardInterrupt:
-        code = _interrupted()
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return _interrupted()
     except click.ClickException as error:
         error.show()
-        code = 2
+        return 2
     except PerftrailError as error:
         from perftrail.model.wording import escaped
 
         text = escaped(str(error), longest=None, allowed="\n")
         click.echo(as_started(text, COMMANDS), err=True)
-        code = error.exit_code
+        return error.exit_code
     except BrokenPipeError:
         sys.stderr.close()
-        code = 0
+        return 0
     except OSError as error:
         if error.errno not in MACHINE_ERRORS:
             raise
-        code = _machine_failed(error)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _machine_failed(error)
+    return code if isinstance(code, int) else 0
 
 
 def _print_first_commands() -> None:

@@ -18,7 +18,6 @@ import logging
 import os
 import re
 import subprocess
-import sys
 import time
 import uuid
 from asyncio import CancelledError as TaskCancelled
@@ -40,6 +39,7 @@ from perftrail.errors import ClusterError, MachineLeft, UsageError
 from perftrail.model.measurement import Machine
 from perftrail.model.process import Exited, Signalled, describe_end
 from perftrail.model.wording import escaped, listed, quoted
+from perftrail.own_python import own_python
 from perftrail.ports import Done, Job
 
 if TYPE_CHECKING:
@@ -538,7 +538,7 @@ def _refuse_ended(started: Sequence[subprocess.Popen[bytes]], home: Path) -> Non
 
 def _start(address: str, directory: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start a worker that counts as this machine."""
-    words = [sys.executable, "-P", "-m", "perftrail", "worker", address, "--builds", "1", "--machine", ""]
+    words = own_python("-m", "perftrail", "worker", address, "--builds", "1", "--machine", "")
     with directory.with_suffix(".log").open("ab") as log:
         return subprocess.Popen(
             [*words, "--directory", str(directory)],

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
@@ -38,6 +36,7 @@ from perftrail.present.gate import (
     unclear_warning,
     verdict_words,
 )
+from perftrail.present.github_job import annotate, on_github
 from perftrail.present.html_page import png, svg
 from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import capitalised
@@ -45,7 +44,6 @@ from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from types import TracebackType
 
     from rich.table import Table
 
@@ -76,44 +74,16 @@ def draw(gate: Gate) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """The GitHub job of this process; without a `token`, every method does nothing.
+def report_to_github(gate: Gate) -> None:
+    """Write the summary of the step, and annotate each failure, in a job of GitHub Actions."""
+    from perftrail.present.gate_formats import GITHUB_SUMMARY, github_annotations, to_markdown
 
-    Inside the block, the runner executes no printed commands, because builds and revisions print hostile text. Only
-    the secret `token` ends this state.
-    """
-
-    token: str = ""
-
-    @classmethod
-    def of(cls, format_name: str) -> Self:
-        """Return the job; it has no token outside GitHub Actions, or if the format is not `github`."""
-        on_github = format_name == "github" and os.environ.get("GITHUB_ACTIONS") == "true"
-        return cls(secrets.token_hex(16) if on_github else "")
-
-    def __enter__(self) -> Self:
-        if self.token:
-            click.echo(f"::stop-commands::{self.token}", err=True)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.token:
-            click.echo(f"::{self.token}::", err=True)
-
-    def report(self, gate: Gate) -> None:
-        """Write the summary of the step, and print an annotation for each failure."""
-        if not self.token:
-            return
-        from perftrail.present.gate_formats import GITHUB_SUMMARY, github_annotations, to_markdown
-
-        summary = os.environ.get("GITHUB_STEP_SUMMARY")
-        if summary:
-            _write(Path(summary), to_markdown(gate, longest=GITHUB_SUMMARY) + "\n", append=True)
-        for line in github_annotations(gate, file=_within(gate.file, os.environ.get("GITHUB_WORKSPACE", ""))):
-            click.echo(line, err=True)
+    if not on_github():
+        return
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary:
+        _write(Path(summary), to_markdown(gate, longest=GITHUB_SUMMARY) + "\n", append=True)
+    annotate(github_annotations(gate, file=_within(gate.file, os.environ.get("GITHUB_WORKSPACE", ""))))
 
 
 @contextmanager
@@ -122,14 +92,13 @@ def annotated_errors(format_name: str) -> Iterator[None]:
     try:
         yield
     except PerftrailError as error:
-        if Job.of(format_name).token:
+        if format_name == "github" and on_github():
             from perftrail.present.gate_formats import error_annotations
 
             workspace = os.environ.get("GITHUB_WORKSPACE", "")
-            for line in error_annotations(
-                error, named=lambda file: _within(str(Path(file).absolute()), workspace)
-            ):
-                click.echo(line, err=True)
+            annotate(
+                error_annotations(error, named=lambda file: _within(str(Path(file).absolute()), workspace))
+            )
         raise
 
 
@@ -144,10 +113,8 @@ def parse_also(texts: Sequence[str], *, formats: Sequence[str]) -> Mapping[Path,
     return format_by_file
 
 
-def write_gate(
-    gate: Gate, *, format_name: str, output: str | None, also: Mapping[Path, str], job: Job
-) -> None:
-    """Write a comparison in the requested format and to each file of --also, and report to the job.
+def write_gate(gate: Gate, *, format_name: str, output: str | None, also: Mapping[Path, str]) -> None:
+    """Write a comparison in the requested format and to each file of --also, and report to a GitHub job.
 
     Raises `UsageError`.
     """
@@ -163,7 +130,8 @@ def write_gate(
         from perftrail.present.gate_formats import FORMATS
 
         click.echo(FORMATS["plain"](gate).splitlines()[0], err=True)
-    job.report(gate)
+    if format_name == "github":
+        report_to_github(gate)
     if output is not None and format_name in COMMENTS and (found := next_command(gate)) is not None:
         click.echo(_next_words(found), err=True)
 

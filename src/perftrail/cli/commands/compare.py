@@ -174,7 +174,7 @@ def command(
     possible. --format github also writes the job's summary and annotates the study file.
     """
     from perftrail.measure.subjects import retry_stale_builds
-    from perftrail.present.gate_output import Job, annotated_errors, parse_also, write_gate
+    from perftrail.present.gate_output import annotated_errors, parse_also, write_gate
     from perftrail.present.html_page import require_renderer
     from perftrail.verbs.compare import Compare
 
@@ -200,18 +200,17 @@ def command(
             revisions_named(base, head),
         )
         request = comparison_request(loaded, base, head, **comparison)
-        with Job.of(format_name) as job:
-            gate = options.run(
-                loaded,
-                lambda session: retry_stale_builds(
-                    session.subject_builder, lambda: Compare(session, request).events()
-                ),
-                engine=engine,
-            )
+        gate = options.run(
+            loaded,
+            lambda session: retry_stale_builds(
+                session.subject_builder, lambda: Compare(session, request).events()
+            ),
+            engine=engine,
+        )
         gate = _with_commands(gate, study, comparison, sources, options)
         if explained:
             gate = replace(gate, why=_why_slower(gate, loaded, base, head, options))
-        write_gate(gate, format_name=format_name, output=output, also=others, job=job)
+        write_gate(gate, format_name=format_name, output=output, also=others)
     if gate.exit_code:
         raise click.exceptions.Exit(gate.exit_code)
 

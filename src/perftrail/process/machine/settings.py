@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from perftrail.errors import SettingsError, UsageError
+from perftrail.own_python import own_python
 from perftrail.process.machine.counters import TICK_SECONDS
 
 if TYPE_CHECKING:
@@ -267,7 +268,7 @@ def run_guard(descriptor: int) -> None:
 def _start_guard(record: int) -> subprocess.Popen[bytes]:
     """Start the guard, which shares the lock, and wait until it is ready."""
     guard = subprocess.Popen(
-        [sys.executable, "-P", "-m", "perftrail.process.machine.restoring_guard", str(record)],
+        own_python("-m", "perftrail.process.machine.restoring_guard", str(record)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         pass_fds=(record,),

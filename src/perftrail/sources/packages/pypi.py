@@ -30,6 +30,7 @@ from urllib3.util import Retry
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.build import content_key
 from perftrail.model.source import Package
+from perftrail.own_python import own_python
 from perftrail.sources.client import LONG_SECONDS, QUICK_SECONDS, Client, reduced_environment
 from perftrail.sources.packages.registry import Release
 
@@ -249,7 +250,7 @@ class Pip:
     ) -> ToolResult:
         """Run one pip command. Raises `SourceError` if this interpreter has no pip."""
         result = self.client.run(
-            [sys.executable, "-P", "-m", "pip", "--no-input", "--disable-pip-version-check", *words],
+            own_python("-m", "pip", "--no-input", "--disable-pip-version-check", *words),
             directory=self.cache,
             timeout_seconds=timeout_seconds,
             log=log,
