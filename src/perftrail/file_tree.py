@@ -25,10 +25,26 @@ if TYPE_CHECKING:
     from typing import IO
 
 
+def user_home() -> Path:
+    """Return the user's home directory; ``/`` where neither the environment nor the system names one."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
+
+
+def expanded(path: str) -> Path:
+    """Return a path with ``~`` replaced by the user's home directory, if there is one."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
 def user_cache() -> Path:
     """Return perftrail's directory in the user's cache, as the XDG base directory specification defines it."""
     named = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(named) if Path(named).is_absolute() else Path.home() / ".cache") / "perftrail"
+    return (Path(named) if Path(named).is_absolute() else user_home() / ".cache") / "perftrail"
 
 
 @contextmanager

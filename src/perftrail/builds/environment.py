@@ -32,10 +32,18 @@ def search_path() -> str:
     )
 
 
+def _user_name() -> str:
+    """Return this user's name; its number where the system lists no name, as in containers."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
 def build_environment(*, temporary: Path) -> dict[str, str]:
     """Return the variables of a build line, before the recipe's own."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    user = pwd.getpwuid(os.getuid()).pw_name
+    user = _user_name()
     return {
         "HOME": "/",
         **inherited,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import LauncherError, SandboxError
-from perftrail.file_tree import claimed_directory, remove_left_over, remove_tree
+from perftrail.file_tree import claimed_directory, expanded, remove_left_over, remove_tree
 from perftrail.process.launcher import Launcher, launcher_path
 from perftrail.process.preloaded import remove_left_over_count_files
 from perftrail.process.sandbox import bubblewrap, find_program, sandbox_error
@@ -181,7 +181,7 @@ class Sandboxes:
 
     def _readable(self) -> Iterator[str]:
         for named in self._sandbox.readable:
-            path = Path(named).expanduser()
+            path = expanded(named)
             if not path.exists():
                 raise SandboxError(f"sandbox.readable: {named} — no such file or directory")
             refuse_whole_home(str(path))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from perftrail.errors import Mistake, StudyError
+from perftrail.file_tree import expanded
 from perftrail.model.placeholders import fill
 from perftrail.model.recipe import PLAIN, Variant
 from perftrail.model.source import MAIN
@@ -225,7 +226,7 @@ def _with_own_input(benchmark: Benchmark) -> Benchmark:
     """Return a benchmark whose relative `stdin` is below the study's directory, and ``~/`` the user's home."""
     stdin = benchmark.stdin or ""
     if stdin.startswith("~/"):
-        return replace(benchmark, stdin=str(Path(stdin).expanduser()))
+        return replace(benchmark, stdin=str(expanded(stdin)))
     first = {name: str(values[0]) for name, values in benchmark.parameters.items() if values}
     if not stdin.strip() or fill(stdin, first).startswith(("/", "{")):
         return benchmark

@@ -10,6 +10,7 @@ import click
 
 from perftrail.cli.help import Command
 from perftrail.errors import UsageError
+from perftrail.file_tree import user_home
 from perftrail.model.wording import escaped, listed
 
 SHELLS = ("bash", "zsh", "fish")
@@ -82,4 +83,4 @@ def script_file(shell: str) -> Path:
 def _directory(variable: str, default: str) -> Path:
     """Return a directory of the XDG base directory specification."""
     named = Path(os.environ.get(variable, ""))
-    return named if named.is_absolute() else Path.home() / default
+    return named if named.is_absolute() else user_home() / default

@@ -22,6 +22,7 @@ from perftrail.cli.interrupts import INTERRUPTED
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
+from perftrail.file_tree import expanded
 from perftrail.measure.trial import SHELL, CommandLine, scan, trial_entries, values_of
 from perftrail.model.notation import parse_duration, parse_numbers, parse_size
 from perftrail.model.sandbox import Sandbox
@@ -423,7 +424,7 @@ def _sandbox(options: Options) -> Sandbox | None:
     if options.readable and not options.sandbox:
         raise UsageError("--readable has no effect without --sandbox; omit it, or add --sandbox")
     for path in options.readable:
-        if not path.startswith(("/", "~/")) or not Path(path).expanduser().exists():
+        if not path.startswith(("/", "~/")) or not expanded(path).exists():
             raise UsageError(f"--readable {quoted(path)}: must be an existing path that begins with / or ~/")
     return Sandbox(readable=options.readable) if options.sandbox else None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 import os
 import pwd
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -163,7 +163,9 @@ def refuse_whole_home(directory: str) -> None:
 
 def _own_homes() -> tuple[str, ...]:
     """Return the existing home directories of this user: by $HOME, and by the system's list of users."""
-    named = [os.environ.get("HOME", ""), pwd.getpwuid(os.getuid()).pw_dir]
+    named = [os.environ.get("HOME", "")]
+    with suppress(KeyError):  # containers have users that the system does not list
+        named.append(pwd.getpwuid(os.getuid()).pw_dir)
     real = (os.path.realpath(path) for path in named if path.startswith("/"))
     return tuple(path for path in dict.fromkeys(real) if path != "/" and Path(path).is_dir())
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.file_tree import user_home
 from perftrail.model.wording import quantity
 from perftrail.sources.client import (
     LARGEST_OUTPUT_BYTES,
@@ -123,8 +124,8 @@ def local_git(starter: Starter, *, cache: Path) -> Git:
 
 def remote_git(starter: Starter, *, cache: Path) -> Git:
     """Return a git with the user's settings, for the credentials and proxies of remote addresses."""
-    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    users = [settings / "git/config", Path.home() / ".gitconfig"]
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or user_home() / ".config")
+    users = [settings / "git/config", user_home() / ".gitconfig"]
     includes = "".join(f'[include]\n\tpath = "{_escaped(str(path))}"\n' for path in users)
     return _git(starter, _settings_file(cache, "gitconfig-remote", includes + "[safe]\n\tdirectory = *\n"))
 

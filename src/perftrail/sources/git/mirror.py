@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import exclusive_lock, publish, shared_lock, try_exclusive_lock
+from perftrail.file_tree import exclusive_lock, publish, shared_lock, try_exclusive_lock, user_home
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, shared_directory
@@ -221,7 +221,7 @@ class Mirror:
     def exclude_files(self) -> list[Path]:
         """Return the files outside of a check-out with patterns of ignored files: the repository's and the user's."""
         own = self.own_copy
-        settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        settings = Path(os.environ.get("XDG_CONFIG_HOME") or user_home() / ".config")
         users = remote_git(self._starter, cache=self._cache)
         words = ("config", "--type=path", "--get", "core.excludesFile")
         found = users.without_repository().run(*words, repository=self._home)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.file_tree import user_home
 from perftrail.model.build import content_key
 from perftrail.model.source import Archive
 from perftrail.model.wording import quoted
@@ -130,7 +131,7 @@ def _read_json(path: Path) -> Mapping[str, Any]:
 def _copy_settings(home: Path) -> None:
     """Copy the user's settings into a cargo directory."""
     home.mkdir(parents=True)
-    users = Path(os.environ.get("CARGO_HOME") or "~/.cargo").expanduser()
+    users = Path(os.environ.get("CARGO_HOME") or user_home() / ".cargo")
     for name in _SETTINGS:
         if (users / name).is_file():
             (home / name).symlink_to((users / name).absolute())

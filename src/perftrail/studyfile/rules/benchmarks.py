@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perftrail.file_tree import expanded
 from perftrail.model.benchmark import MOST_POINTS
 from perftrail.model.fixture import fixture_placeholders
 from perftrail.model.placeholders import (
@@ -76,7 +77,7 @@ def check_inputs(study: Study, benchmark: Benchmark, path: KeyPath, problems: Pr
         problems.add(command, wrong)
     if not benchmark.shell:
         for word in [word for word in split_command(benchmark.command) if word.startswith("~/")][:1]:
-            problems.add(command, f"only a shell expands {quoted(word)}; write {Path(word).expanduser()}")
+            problems.add(command, f"only a shell expands {quoted(word)}; write {expanded(word)}")
     if benchmark.directory is not None:
         return
     near = _filled(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perftrail.file_tree import expanded
 from perftrail.model.placeholders import sources_named
 from perftrail.model.source import MAIN, Ecosystem, read_package
 from perftrail.model.wording import listed, nearest, quoted, suggestion
@@ -155,7 +156,7 @@ def local_path(source: Source, directory: Path) -> Path | None:
             return Path(location.removeprefix("file://"))
         if is_address(location):
             return None
-    with_home = location if not location.startswith("~") else str(Path(location).expanduser())
+    with_home = location if not location.startswith("~") else str(expanded(location))
     # normpath does not follow symbolic links, resolve() would.
     return Path(os.path.normpath(directory / with_home))
 
