@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -78,7 +78,7 @@ class _Run:
         starting.serve_forks()
         _temporary_directories(self._config).getbasetemp()  # created once: workers have theirs below it
         queue = _Queue(session.items, self._stored)
-        progress = _Progress(session, queue.seconds)
+        progress = _Progress(session, queue.expected_seconds)
         count = min(self._config.option.workers, len(queue.units))
         workers = [
             _Worker(session, number, prefers_waiting=number >= (count + 1) // 2) for number in range(count)
@@ -171,7 +171,11 @@ class _Queue:
             for unit, tests in units.items()
         }
         self.units = units
-        self.seconds = sum(each.wall for each in spent.values())
+        self.expected_seconds = {
+            items[index].nodeid: spent[unit].wall / len(tests)
+            for unit, tests in units.items()
+            for index in tests
+        }
         ordered = sorted(units, key=lambda unit: -spent[unit].wall)
         waits = {unit for unit in units if spent[unit].cpu < WAITING * spent[unit].wall}
         self._waiting = deque(unit for unit in ordered if unit in waits)
@@ -346,10 +350,13 @@ class _Sender:
 
 @dataclass(slots=True)
 class _Progress:
-    """Prints the share of the tests that have run, their time left, and failures as they happen."""
+    """Prints the share of the tests that have run, their time left, and failures as they happen.
+
+    The time left assumes that the other tests are slower or faster than expected by the same factor as those that ran.
+    """
 
     session: pytest.Session
-    expected_seconds: float
+    expected_seconds: Mapping[str, float]
     _began: float = field(default_factory=time.monotonic)
     _tests: int = 0
     _seconds: float = 0.0
@@ -359,7 +366,7 @@ class _Progress:
     def count(self, cost: Cost) -> None:
         """Count a test that has ended."""
         self._tests += 1
-        self._seconds += cost.spent.wall
+        self._seconds += self.expected_seconds[cost.test]
 
     def report(self, report: pytest.TestReport) -> None:
         """Print the name of a test that failed."""
@@ -380,8 +387,7 @@ class _Progress:
         else:
             self._shown = float(int(share * LINES))
         elapsed = now - self._began
-        done = min(max(self._seconds / max(self.expected_seconds, 1e-9), 1e-3), 1.0)
-        left = elapsed * (1.0 / done - 1.0)
+        left = elapsed * (sum(self.expected_seconds.values()) / max(self._seconds, 1e-3) - 1.0)
         failed = f", {self._outcomes['failed']} failed" if self._outcomes["failed"] else ""
         ready = f" {_minutes(left)} left" if elapsed > 5.0 else ""
         self._line(f"{share:4.0%} of {len(self.session.items):,} tests{failed},{ready}".rstrip(","))
