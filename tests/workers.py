@@ -372,7 +372,9 @@ class _Progress:
         """Print the name of a test that failed."""
         if report.failed:
             self._outcomes["failed"] += 1
-            self._line(f"failed: {report.nodeid}", stays=True)
+            crash = getattr(report.longrepr, "reprcrash", None)
+            why = f": {crash.message.splitlines()[0][:200]}" if crash and crash.message else ""
+            self._line(f"failed: {report.nodeid}{why}", stays=True)
 
     def show(self) -> None:
         """Print the progress: on a terminal each second, else twenty times."""

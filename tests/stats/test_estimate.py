@@ -24,7 +24,7 @@ def skewed_with_outliers(rng: random.Random) -> float:
     return value * 3.0 if rng.random() < 0.03 else value
 
 
-MEDIANS = {gaussian: 0.0, skewed_with_outliers: 3.7406}
+MEDIANS: dict[Callable[[random.Random], float], float] = {gaussian: 0.0, skewed_with_outliers: 3.7406}
 """The median is m with 0.97 G(m) + 0.03 G(m / 3) = 1/2 for the distribution function G of the gamma distribution."""
 
 

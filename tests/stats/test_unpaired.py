@@ -39,7 +39,7 @@ def rank_sum_p(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) 
     below, above = (
         sum(compare(each, own) for each in sums) / len(sums) for compare in (operator.le, operator.ge)
     )
-    return min(1.0, 2.0 * min(below, above))
+    return float(min(1.0, 2.0 * min(below, above)))
 
 
 @pytest.mark.parametrize("sizes", [(4, 4), (5, 7)])

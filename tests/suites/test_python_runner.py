@@ -52,6 +52,9 @@ def _become(words: Sequence[str], directory: Path, *standard: int) -> NoReturn:
         for name in [name for name in os.environ if name.startswith("PYTEST_")]:
             del os.environ[name]
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        # Other tests import this repository's package of that name.
+        for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
+            del sys.modules[name]
         os.chdir(directory)
         _MAIN([str(_VERSION), *words])
         code = 0
