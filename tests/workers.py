@@ -18,6 +18,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NoReturn
 
 import pytest
@@ -305,9 +306,10 @@ def _set_up(config: pytest.Config, number: int) -> None:
     for name in ("terminalreporter", "workers-run"):
         plugins.unregister(name=name)
     capture: Any = plugins.getplugin("capturemanager")  # Any: pytest has no public types of it
-    capture.stop_global_capturing()
-    capture.start_global_capturing()
-    capture.suspend_global_capture()
+    for stream in (capture._global_capturing.out, capture._global_capturing.err):
+        if hasattr(stream, "targetfd"):  # captured in a file, which the processes would share
+            with TemporaryFile(buffering=0) as own:
+                os.dup2(own.fileno(), stream.tmpfile.fileno())
     factory = _temporary_directories(config)
     factory._basetemp = factory.getbasetemp() / f"{WORKER}{number}"
     factory._basetemp.mkdir(mode=0o700)
