@@ -33,8 +33,8 @@ EXAMPLES = "src"
 WAITING = 0.6
 """A file waits if its tests use less of a processor than this share of their time."""
 
-UNMARKED_SECONDS = 6.0
-"""CPU time above which a test without a mark `slow` fails the run: twice the limit of a quiet machine."""
+UNMARKED_SECONDS = 15.0
+"""CPU time above which a test without a mark `slow` fails the run: five times the limit of a quiet machine."""
 
 _PR_SET_PDEATHSIG = 1
 """Of linux/prctl.h."""
@@ -338,7 +338,7 @@ class _Sender:
             cost = Cost(
                 test=item.nodeid,
                 kind=kind_of(item, spent),
-                resource=str(mark.args[0]) if mark else "",
+                resource=str(mark.args[0]) if mark else "long" if item.get_closest_marker("long") else "",
                 spent=spent,
             )
             self._connection.send(("cost", cost))

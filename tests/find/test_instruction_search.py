@@ -169,6 +169,7 @@ def _counting_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instruction_search, "SAVED_BUILDS", 1e6)
 
 
+@pytest.mark.slow("processor")
 @pytest.mark.usefixtures("_counting_pays")
 def test_instructions_locate_the_culprit_and_time_certifies_it(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
@@ -194,6 +195,7 @@ def test_instructions_locate_the_culprit_and_time_certifies_it(tmp_path: Path) -
     assert repeated.as_json() == said
 
 
+@pytest.mark.slow("processor")
 @pytest.mark.usefixtures("_counting_pays")
 def test_where_instructions_mislead_the_requested_metric_decides(tmp_path: Path) -> None:
     """Revision 4 needs eight times the instructions, in a millisecond; revision 8 only waits longer."""

@@ -37,6 +37,7 @@ def measured(
     )
 
 
+@pytest.mark.slow("simulation")
 def test_the_scalability_laws_intervals_contain_the_truth_as_often_as_their_confidence() -> None:
     covered, trials = np.zeros(3), 0
     laws = ((0.05, 0.002), (0.1, 0.02), (0.02, 0.001))

@@ -38,6 +38,7 @@ def counts_of(ran: Ran) -> LockCounts:
     return ran.locks
 
 
+@pytest.mark.slow("builds")
 @pytest.mark.parametrize("end", ["return", "_exit", "kill"])
 def test_each_lock_of_each_thread_is_counted_however_the_program_ends(
     launcher: Launcher, trial: Trial, end: str
