@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from perftrail.store.sql import SqlStore
 
-MOST_BYTES = 16_000
+MOST_BYTES = 40_000
 """Allowed growth: a block of each added outcome, kept in memory, would need half as much again."""
 
 
