@@ -30,13 +30,13 @@ def test_a_store_keeps_nothing_of_an_added_outcome(tmp_path: Path, monkeypatch: 
         try:
             add_blocks(store, range(60))
             before = traced_bytes()
-            add_blocks(store, range(60, 180))
+            add_blocks(store, range(60, 360))
             grown = traced_bytes() - before
         finally:
             tracemalloc.stop()
         stored = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
     assert grown < MOST_BYTES
-    assert [each.draw.block for each in stored] == [block(number) for number in range(180)]
+    assert [each.draw.block for each in stored] == [block(number) for number in range(360)]
 
 
 def add_blocks(store: SqlStore, numbers: range) -> None:
