@@ -58,6 +58,7 @@ def test_a_worker_that_ends_fails_its_test_and_another_takes_the_rest_of_its_fil
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "2 failed, 2 passed, 1 skipped" in ran.stdout
     assert "the process of the tests ended with -9" in ran.stdout
+    assert "FAILED test_one.py::test_it_fails" in ran.stdout
 
 
 def test_the_first_failure_ends_the_run_if_wanted(tmp_path: Path) -> None:

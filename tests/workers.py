@@ -152,7 +152,8 @@ class _Run:
         if hasattr(report, "wasxfail"):
             return None
         if report.failed:
-            return ("failed" if report.when == "call" else "error"), "", ""
+            kind = "failed" if report.when == "call" else "error"
+            return kind, "", kind.upper()  # the word begins a line of the summary
         if report.skipped or report.when == "call":
             return report.outcome, "", ""
         return None
