@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import struct
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -123,6 +124,9 @@ HOSTILE = {
     "a zip with a device": zip_of({"a": "1", "d": ""}, modes={"d": 0o020644}),
     "a tar that ends too early": tar_of({f"{n}": os.urandom(999).hex() for n in range(9)})[:4000],
     "a zip that ends too early": zip_of({f"{n}": os.urandom(999).hex() for n in range(9)})[:4000],
+    "a zip whose file is larger than it states": zip_of({"a": "x" * 54_321}).replace(
+        struct.pack("<I", 54_321), struct.pack("<I", 12)
+    ),
     "what is no archive": b"<html>404</html>",
     "nothing": b"",
 }
