@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Column, Integer, MetaData, Table, Text, func, insert, inspect, select
@@ -36,6 +37,7 @@ class Migration:
     apply: Callable[[Connection], None]
 
 
+@cache
 def shipped() -> tuple[Migration, ...]:
     """Return the migrations of this perftrail version, in order."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[:4].isdigit())
