@@ -14,6 +14,8 @@ from perftrail.measure.fixtures import MOST_KEPT, MOST_RUNNING, Fixtures, drop_c
 from perftrail.measure.services import FixtureFailed, RunningService
 from perftrail.measure.subjects import Ready
 from perftrail.model.benchmark import Benchmark
+from perftrail.model.measurement import FailedInvocation
+from perftrail.model.metrics import Metric
 from perftrail.model.service import Readiness, Service
 from perftrail.process.launcher import Launcher
 from tests.fakes.subject_builder import FakeBuilder, FakeSource
@@ -102,6 +104,22 @@ def test_a_service_that_ended_between_two_invocations_starts_again_with_new_data
     assert second.is_running
     assert builds.lines() == ["setup", "cleanup", "setup"]
     builds.fixtures.close()
+
+
+def test_a_service_that_ends_shortly_after_a_failed_command_is_the_reason(
+    tmp_path: Path, launcher: Launcher
+) -> None:
+    """As under load: its client fails and ends before perftrail notices that the service crashed."""
+    benchmark = Benchmark(
+        command="true", services=("db",), metrics={"cost": Metric(pattern="cost ([0-9]+)", unit="s")}
+    )
+    db = Service(command="sleep 0.3; exit 3", ready=Readiness(command="true"), shell=True)
+    study = a_study(benchmarks={"work": benchmark}, services={"db": db})
+    session = a_session(study, tmp_path, source=FakeSource(1), starter=fails(0))
+    invoker, ready = session.runner.invoker, ready_in(session)
+    outcome = invoker.invoke(session.runner.plan(ready, "sample", 0))
+    assert isinstance(outcome, FailedInvocation)
+    assert (outcome.failure.stage, outcome.failure.message) == ("fixture", "service db ended: exit code 3")
 
 
 def test_the_cpu_time_of_lines_and_ended_services_is_never_lost(tmp_path: Path, launcher: Launcher) -> None:

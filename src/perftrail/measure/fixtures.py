@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,12 +20,14 @@ from perftrail.builds.build_log import Log
 from perftrail.builds.steps import ShellSteps
 from perftrail.file_tree import remove_tree
 from perftrail.measure.services import (
+    END_SECONDS,
     FixtureFailed,
     RunningService,
     ServiceStart,
     free_port,
     stop_all,
 )
+from perftrail.model.build import Failure
 from perftrail.model.fixture import fixture_texts, has_fixture, services_of, setup_parameters, uses_port
 from perftrail.model.notation import parse_numbers
 from perftrail.model.placeholders import DATA, PORT, fill, names, split_command
@@ -491,11 +494,15 @@ class InvocationFixture:
             total.peak_bytes += each.peak_bytes
             total.cpu_method, total.peak_method = each.cpu_method, each.peak_method
 
-    def conclude(self, command: Command) -> None:
-        """Check that the services still run, and run the conclude lines. Raises `FixtureFailed`."""
+    def conclude(self, command: Command, result: Failure | Mapping[str, float] | None) -> None:
+        """Check that the services still run, and run the conclude lines. Raises `FixtureFailed`.
+
+        A service that crashes may end after a command that failed because of it: after a failed `result`, this waits.
+        """
         if self._kept is not None:
+            until = time.monotonic() + END_SECONDS if isinstance(result, Failure) else 0.0
             for service in self._fixtures.running(self._kept):
-                service.check()
+                service.check(until=until)
             self._lines(self._kept, "conclude", command)
 
     def _lines(self, kept: _Kept, key: str, command: Command) -> None:

@@ -155,6 +155,7 @@ class Invoker:
         self, planned: PlannedInvocation, drawn: DrawnEnvironment, linked: LinkedBuild | None, log: Path
     ) -> Outcome:
         began, started = time.monotonic(), now()
+        own_methods: dict[str, str] = {}
         benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
         build = linked.placeholders["build"] if linked else planned.ready.prepared.built.directory
         try:
@@ -166,11 +167,10 @@ class Invoker:
                     observed = self._observer.observe(lambda: self.starter.run(command))
                 ran = observed.ran
                 failure = why_failed(ran, benchmark, log, command=command, build=build)
-                fixture.conclude(command)
+                read = failure or _read(benchmark, log, methods=own_methods)
+                fixture.conclude(command, read)
         except FixtureFailed as failed:
             return _failed_fixture(planned, failed, started=started, seconds=time.monotonic() - began)
-        own_methods: dict[str, str] = {}
-        read = failure or _read(benchmark, log, methods=own_methods)
         if isinstance(read, Failure):
             read = replace(read, message=linked.with_original_paths(read.message)) if linked else read
         else:
@@ -292,7 +292,7 @@ class Invoker:
                 fixture.prepare(command)
                 ran, values, method = self._counted(command, counter)
                 failure = why_failed(ran, benchmark, log, command=command, build=build)
-                fixture.conclude(command)
+                fixture.conclude(command, failure)
         except FixtureFailed as failed:
             return _failed_fixture(planned, failed, started=started, seconds=time.monotonic() - began)
         if failure is None and not values:
@@ -372,17 +372,19 @@ class Invoker:
                 with fixture.usage() as usage:
                     ran = (start or self.starter.run)(command)
                 build = ready.prepared.built.directory
-                failure = why_failed(ran, benchmark, log, command=command, build=build)
-                fixture.conclude(command)
+                result = why_failed(ran, benchmark, log, command=command, build=build) or read_metrics(
+                    benchmark.metrics, log_text(log), log=str(log)
+                )
+                fixture.conclude(command, result)
         except FixtureFailed as failed:
             failure = Failure(stage="fixture", message=str(failed), log=failed.log)
             ended = NotStarted(errno=0, message=str(failed), stage="fixture")
             ran = Ran.uncounted(ended, began=began, now=time.monotonic())
             return UnrecordedRun(ran=ran, result=failure, log=failed.log)
-        read = {} if failure else read_metrics(benchmark.metrics, log_text(log), log=str(log))
-        values = read if isinstance(read, Failure) else {**process_metrics(ran, usage), **read}
+        if not isinstance(result, Failure):
+            result = {**process_metrics(ran, usage), **result}
         self._share(log)
-        return UnrecordedRun(ran=ran, result=failure or values, log=str(log))
+        return UnrecordedRun(ran=ran, result=result, log=str(log))
 
     def _command(
         self,

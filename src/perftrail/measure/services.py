@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.01
 """Time between two looks at a service that starts or stops."""
 
+END_SECONDS = 1.0
+"""Time in which perftrail notices that a service ended: the end is the reason for an invocation that failed before."""
+
 STOP_SECONDS = 10.0
 """Time for a service to stop before perftrail kills it."""
 
@@ -154,8 +157,9 @@ class RunningService:
                 raise FixtureFailed(f"{late}{last_output(self.log)}", log=str(self.log))
             time.sleep(pause)
 
-    def check(self) -> None:
-        """Raise `FixtureFailed` if it has ended."""
+    def check(self, *, until: float = 0.0) -> None:
+        """Raise `FixtureFailed` if it has ended, or ends until a time of the monotonic clock."""
+        self._waiting.join(max(0.0, until - time.monotonic()))
         if self.is_running:
             return
         if self._error is not None:
