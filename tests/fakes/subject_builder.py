@@ -54,10 +54,11 @@ class FakeSource:
 
 @dataclass
 class FakeBuilder:
-    """Builds every revision except those in `broken`, and records the ids of all tried ones."""
+    """Builds every revision except those in `broken`, which fail with `error`; records the ids of all tried ones."""
 
     source: FakeSource
     broken: Collection[str] = ()
+    error: str = "error: expected ';'"
     built_ids: list[str] = field(default_factory=list)
     parallel_builds: int = 1
     begun: list[str] = field(default_factory=list)
@@ -75,7 +76,7 @@ class FakeBuilder:
     def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         self.built_ids.append(subject.revision.id)
         if subject.revision.id in self.broken:
-            return Failure(stage="build", message="error: expected ';'", log="/logs/build.log", seconds=1.0)
+            return Failure(stage="build", message=self.error, log="/logs/build.log", seconds=1.0)
         content = self.source.content(subject.revision)
         return Built(
             key=self.key(subject, recipe), artefact=content, directory=f"/builds/{content}", seconds=2.0

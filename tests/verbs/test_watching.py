@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.errors import NoticeFailed, StoreError, UsageError
+from perftrail.errors import NoAnswer, NoticeFailed, StoreError, UsageError
 from perftrail.find.answer import FindAnswer, FindTable
 from perftrail.find.find import Find
 from perftrail.measure.events import Event
@@ -306,6 +306,7 @@ class Branch:
         self.directory = directory
         self.seconds = list(seconds)
         self.broken = broken
+        self.error = "error: expected ';'"
         self.crashes: tuple[int, ...] = ()
         self.state = WatchState()
         self.started = 0
@@ -327,7 +328,7 @@ class Branch:
             self.directory / str(self.started),
             source=source,
             starter=starter,
-            builder=FakeBuilder(source, broken=self.broken),
+            builder=FakeBuilder(source, broken=self.broken, error=self.error),
             store=self.store,
         )
         self.started += 1
@@ -403,6 +404,17 @@ def test_a_revision_that_does_not_build_is_passed_over(tmp_path: Path) -> None:
     seen = branch.look()
     assert [str(answer.answer.verdict) for answer in seen.answers] == ["range"]
     assert len(branch.state.reported) == 1
+
+
+def test_a_revision_is_not_passed_over_for_a_fault_of_the_machine(tmp_path: Path) -> None:
+    branch = Branch(tmp_path, 1.0, 1.0, 1.5, 1.5, broken=("r2",))
+    branch.look(upto=1)
+    branch.error = "ld: final link failed: No space left on device"
+    with pytest.raises(NoAnswer, match=r"r2.*No space left on device\. This machine caused the failure"):
+        branch.look()
+    assert branch.state.last == "r0"
+    branch.broken = ()
+    assert [str(answer.answer.verdict) for answer in branch.look().answers] == ["found"]
 
 
 @pytest.mark.parametrize("fails", ["build", "start"])

@@ -50,10 +50,12 @@ _PATTERNS = tuple(
     for pattern in (
         # First errors of compilers, linkers and interpreters.
         r"\bfatal error\b|: error[:\s]|^error(\[\w+\])?:|\bundefined reference\b|cannot find -l"
-        r"|multiple definition of|^\S+\.go:\d+:|^\S*Error:|^\S*Exception:|^panicked at|^E\s{2,}",
+        r"|multiple definition of|^\S+\.go:\d+:|^\S*Error:|^\S*Exception:|^panicked at|^E\s{2,}"
+        # Errors of the machine, which repeat in other words.
+        r"|No space left on device|Disk quota exceeded|Cannot allocate memory|out of memory allocating",
         # Errors of configure scripts, build systems and shells.
         r"^configure: error|CMake Error|^meson\.build:\d+|\bERROR:|^fatal:|^error:|: not found$"
-        r"|Could not resolve host|No such file or directory|command not found|Permission denied|No space left on device"
+        r"|Could not resolve host|No such file or directory|command not found|Permission denied|Too many open files"
         r"|No rule to make target|unbound variable|parameter not set|Killed\b|Segmentation fault",
         # Any other error message.
         r"(?i)\berror\b|\bfailed\b|\bcannot\b",

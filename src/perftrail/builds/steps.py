@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.builds.build_log import log_excerpt, read_ends
-from perftrail.model.process import Command, TimedOut, describe_end
+from perftrail.model.build import KILLED_FOR_MEMORY
+from perftrail.model.process import Command, OutOfMemory, TimedOut, describe_end
 from perftrail.model.sandbox import with_refusals
 
 if TYPE_CHECKING:
@@ -72,4 +73,7 @@ class ShellSteps:
         if not ended:
             return ""
         excerpt = "" if isinstance(ran.ended, TimedOut) else log_excerpt(text)
-        return with_refusals(excerpt or f"{ended}: {line}", ran.refused)
+        reason = excerpt or f"{ended}: {line}"
+        if ran.memory_kills and not isinstance(ran.ended, TimedOut | OutOfMemory):
+            reason = f"{reason}\n{KILLED_FOR_MEMORY}"
+        return with_refusals(reason, ran.refused)

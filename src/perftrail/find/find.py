@@ -38,7 +38,7 @@ from perftrail.find.priors import (
     with_notes,
 )
 from perftrail.find.sampler import Sampler
-from perftrail.measure.events import HistoryRead, Skipped, now
+from perftrail.measure.events import HistoryRead, Skipped, now, stop_at_fault_of_machine
 from perftrail.measure.failure_groups import study_line
 from perftrail.model.build import content_key
 from perftrail.model.json_data import from_plain, json_of, to_plain
@@ -101,6 +101,9 @@ class Find:
 
     def events(self) -> Generator[Event, None, FindAnswer | FindTable]:
         """Search; yield events and return the answer, or a table of answers if there are several."""
+        return (yield from stop_at_fault_of_machine(self._events()))
+
+    def _events(self) -> Generator[Event, None, FindAnswer | FindTable]:
         self._refuse_one_program()
         self._revisions = self._session.source.history(self._request.range)
         metrics = 1 if isinstance(self._request.goal, Working) else len(self._request.goal)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from perftrail.errors import NoAnswer
+from perftrail.measure.failure_groups import MACHINE_REMEDY
+from perftrail.model.build import Failure
+from perftrail.model.measurement import FailedInvocation
 from perftrail.ports import RemarkingSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     from perftrail.measure.sources import SkippedRevisions
-    from perftrail.model.build import Built, Failure
+    from perftrail.model.build import Built
     from perftrail.model.json_data import Json
     from perftrail.model.measurement import Difference, Outcome
     from perftrail.model.plan import Cell
@@ -339,6 +343,45 @@ Event = (
     | BuildCounted
     | Stepped
 )
+
+
+Result = TypeVar("Result")
+
+
+def stop_at_fault_of_machine(events: Generator[Event, None, Result]) -> Generator[Event, None, Result]:
+    """Yield the events of a search or a watch. Raises `NoAnswer` at the first failure that this machine caused.
+
+    Such a failure is not a property of the revision, so that no answer may depend on it.
+    """
+    while True:
+        try:
+            event = next(events)
+        except StopIteration as stop:
+            result: Result = stop.value
+            return result
+        yield event
+        for subject, failure in _failures_of(event):
+            if failure.is_of_machine:
+                events.close()
+                reason = failure.message.partition("\n")[0]
+                raise NoAnswer(
+                    f"{subject}: {failure.stage}: {reason}. This machine caused the failure, "
+                    f"not the revision: {MACHINE_REMEDY}. If this remains, [[source.skip]] skips the revision"
+                )
+
+
+def _failures_of(event: Event) -> Iterator[tuple[Subject, Failure]]:
+    match event:
+        case BuildFinished(subject=subject, outcome=Failure() as failure):
+            yield subject, failure
+        case BenchmarkBuildFailed(subject=subject, failure=failure):
+            yield subject, failure
+        case Relinked(subject=subject, outcomes=outcomes):
+            yield from ((subject, each) for each in outcomes.values() if isinstance(each, Failure))
+        case Invoked(cell=cell, outcome=FailedInvocation(failure=failure)):
+            yield cell.subject, failure
+        case _:
+            return
 
 
 def now() -> str:

@@ -6,9 +6,10 @@ import errno
 import os
 from dataclasses import replace
 from pathlib import Path
+from signal import SIGKILL
 from typing import TYPE_CHECKING, assert_never
 
-from perftrail.model.build import Failure
+from perftrail.model.build import KILLED_FOR_MEMORY, Failure
 from perftrail.model.process import (
     Cancelled,
     Command,
@@ -27,7 +28,6 @@ from perftrail.model.wording import nearest
 if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Stage
-    from perftrail.model.process import Ended
 
 
 NOT_RUN = (126, 127)
@@ -47,7 +47,7 @@ NOT_PRELOADED = "from LD_PRELOAD cannot be preloaded (cannot open shared object 
 
 def why_failed(ran: Ran, benchmark: Benchmark, log: Path, *, command: Command, build: str) -> Failure | None:
     """Return why an invocation has no usable metrics, or `None`; `build` is the directory of its build."""
-    failure = _failure(ran.ended, benchmark, log, command=command, build=build) or _not_preloaded(log)
+    failure = _failure(ran, benchmark, log, command=command, build=build) or _not_preloaded(log)
     if failure is None and command.allocation_counter != "off" and (why := why_uncounted(ran.allocations)):
         failure = Failure(stage="metric", message=why, log=str(log))
     return failure and replace(failure, message=with_refusals(failure.message, ran.refused))
@@ -110,9 +110,8 @@ def _suggestion(build: str, program: str) -> str:
     return f"; the build has: {', '.join(at[name] for name in files[:MOST_PROGRAMS])}{more}"
 
 
-def _failure(
-    ended: Ended, benchmark: Benchmark, log: Path, *, command: Command, build: str
-) -> Failure | None:
+def _failure(ran: Ran, benchmark: Benchmark, log: Path, *, command: Command, build: str) -> Failure | None:
+    ended = ran.ended
     message = describe_end(
         ended, timeout_seconds=benchmark.timeout_seconds, memory_limit_bytes=benchmark.memory_limit_bytes
     )
@@ -124,6 +123,8 @@ def _failure(
             stage: Stage = "start" if _never_began(code, benchmark, last_line) else "crash"
             return Failure(stage=stage, message=f"{message}{last_line}", log=str(log))
         case Signalled():
+            if ended.signal == SIGKILL and ran.memory_kills:
+                message = f"{message}: {KILLED_FOR_MEMORY}"
             return Failure(stage="crash", message=f"{message}{last_line}", log=str(log))
         case TimedOut():
             return Failure(stage="timeout", message=message, log=str(log))

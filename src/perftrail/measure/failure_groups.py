@@ -149,12 +149,23 @@ def same_reason(
     subjects = list(failures)
     failure = failures[subjects[0]]
     log = f" (log: {failure.log})" if failure.log else ""
+    failed = (
+        f"{listed((subject.revision.short for subject in subjects[:SAME_FAILURES]), 'and')} all failed for one reason: "
+        f"{failure.stage}: {_first_excerpt_line(failure)}{log}"
+    )
+    if failure.is_of_machine:
+        return f"{failed}. This machine caused it: {MACHINE_REMEDY}"
     lines = (study_line(failures[each], study, benchmark, each, eras_of(each)) for each in subjects)
     return (
-        f"{listed((subject.revision.short for subject in subjects[:SAME_FAILURES]), 'and')} all failed for one reason: "
-        f"{failure.stage}: {_first_excerpt_line(failure)}{log}. Correct {listed(dict.fromkeys(lines), 'and')}, then "
+        f"{failed}. Correct {listed(dict.fromkeys(lines), 'and')}, then "
         "test it with: perftrail check --try 3; or continue with --keep-going"
     )
+
+
+MACHINE_REMEDY = (
+    "free disk space or memory, or check the network, then repeat the command; stored samples are kept"
+)
+"""What to do after a failure that this machine caused."""
 
 
 def study_line(

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 class InvocationRunner:
     """Performs invocations through the engine, and commits each outcome before the next one starts.
 
+    A failure that this machine caused is not stored, so that the next command repeats the invocation.
+
     `begin` starts an invocation on another `machine`; default: the engine starts it on this one.
     """
 
@@ -131,7 +133,8 @@ class InvocationRunner:
 
     def _perform(self, planned: PlannedInvocation) -> Outcome:
         outcome = (self._submitted.pop(planned.key, None) or self._begin(planned)).outcome()
-        self._store.add(outcome)
+        if not (isinstance(outcome, FailedInvocation) and outcome.failure.is_of_machine):
+            self._store.add(outcome)
         return outcome
 
     def submit(self, invocations: Iterable[PlannedInvocation]) -> None:

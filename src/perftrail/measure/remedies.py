@@ -22,7 +22,7 @@ _HEADER = re.compile(r"fatal error: ['\"]?([\w+-][\w./+-]*)['\"]?(?:: No such fi
 _TWICE = re.compile(r"multiple definition of")
 _WARNING = re.compile(r"\[-W(?:error[=,])?(?:-W)?([a-z][a-z0-9+-]*)\]")
 _CXX = re.compile(r"\.(?:cc|cpp|cxx|c\+\+|C|hpp|hh)\b")
-_NOT_IN_TREE = re.compile(r"cannot find -l|No space left|Killed|command not found|: not found$")
+_NOT_IN_TREE = re.compile(r"cannot find -l|Killed|command not found|: not found$")
 """Failures that no change of the tree repairs: a missing library or tool, or too little memory or disk."""
 
 
@@ -36,7 +36,7 @@ class Remedy:
 
 def remedies(group: FailureGroup, recipe: Recipe) -> tuple[Remedy, ...]:
     """Return remedies for failures of one range of revisions; empty if there are none."""
-    if group.failed_range is None:
+    if group.failed_range is None or group.failure.is_of_machine:
         return ()
     return tuple(_remedies(group, group.failed_range, recipe))
 

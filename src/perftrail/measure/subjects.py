@@ -96,7 +96,8 @@ class PlannedInvocation:
 class SubjectBuilder:
     """Builds each subject, and each benchmark on it, at most once, and records the outcome.
 
-    A failed build is an outcome. With `retry_failed` each failure that the store knows is tried once more.
+    A failed build is an outcome, unless this machine caused it: then the store has nothing, and the next command tries
+    again. With `retry_failed` each failure that the store knows is tried once more.
     `build_inputs` returns the inputs of each build. `source` is the study's own source. `pins` are the pinned
     revisions of the sources, and `others` are the other sources. `machine` is the id of the machine that
     measures, `logs` the directory of its logs.
@@ -548,6 +549,8 @@ class SubjectBuilder:
     def _record(
         self, key: str, subject: Subject, outcome: Built | Prepared | Failure, *, benchmark: str = ""
     ) -> None:
+        if isinstance(outcome, Failure) and outcome.is_of_machine:
+            return
         revision, variant = subject.revision.id, subject.variant
         self._store.add_build(
             BuildRecord(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
@@ -110,6 +111,48 @@ class Failure:
         """Whether the program reached a limit; a larger point would reach it, too."""
         return self.stage in ("timeout", "memory")
 
+    @property
+    def is_of_machine(self) -> bool:
+        """Whether its words name a fault of this machine: a full disk, too little memory, or an unreachable host.
+
+        Such a failure tells nothing about the revision: perftrail does not store it, so the next command tries again.
+
+        >>> Failure(stage="crash", message="exit code 1: sort: write failed: No space left on device").is_of_machine
+        True
+        >>> Failure(stage="crash", message="exit code 1: connect: Connection refused").is_of_machine
+        False
+        """
+        return any(
+            self.stage in stages and words.search(self.message) for stages, words in _FAULTS_OF_MACHINE
+        )
+
+
+KILLED_FOR_MEMORY = "the kernel killed a process because no memory was left"
+"""Part of the message of a process that the kernel killed for other processes' sake, not for a limit."""
+
+_BUILT: tuple[Stage, ...] = ("checkout", "build", "link", "relink")
+_FAULTS_OF_MACHINE: tuple[tuple[tuple[Stage, ...], re.Pattern[str]], ...] = (
+    (
+        (*_BUILT, "fixture", "start", "crash", "metric"),
+        re.compile(rf"(?i)no space left on device|disk quota exceeded|{KILLED_FOR_MEMORY}"),
+    ),
+    # A benchmark that starts can itself be the reason for these.
+    (
+        (*_BUILT, "fixture", "start"),
+        re.compile(r"(?i)cannot allocate memory|out of memory allocating|too many open files"),
+    ),
+    # A benchmark and its services connect to each other, so that only builds fetch something.
+    (
+        _BUILT,
+        re.compile(
+            r"(?i)(?:could not|failed to|can't|cannot) (?:resolve|connect)|name resolution|temporary failure resolving"
+            r"|name or service not known|\bEAI_AGAIN\b|\bENOTFOUND\b|failed to establish a new connection"
+            r"|network is unreachable|no route to host|connection (?:timed out|refused|reset)"
+        ),
+    ),
+)
+"""Words of faults of the machine, with the stages at which only the machine can cause them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
@@ -201,8 +244,9 @@ class BuildRecord:
     """A build in the store: its first revision, its variant, and its outcome.
 
     The outcome of a subject's build is `Built`, that of a benchmark build (named by `benchmark`) is `Prepared`. A
-    `Failure` is a fact, too: perftrail repeats the build only with `--retry-failed`. `recipe` is the content key of the
-    recipe without revision and tools; empty in results of older versions.
+    `Failure` is a fact, too: perftrail repeats the build only with `--retry-failed`. A failure that this machine caused
+    has no record. `recipe` is the content key of the recipe without revision and tools; empty in results of older
+    versions.
     """
 
     key: str

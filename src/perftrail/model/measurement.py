@@ -79,7 +79,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedInvocation:
-    """An invocation without a usable value, and the reason. It counts as done: it is not repeated."""
+    """An invocation without a usable value, and the reason. It is not repeated, unless this machine caused it."""
 
     key: InvocationKey
     started: str

@@ -278,6 +278,7 @@ class Ran:
     and `system_seconds` split it by the kernel's tick, which is meaningless below about 0.1 s.
     `max_rss_bytes` is the largest single process. `locks` and `allocations` are None unless counted.
     `refused_processes` counts forks beyond the process limit; `refused` describes known refusals of the sandbox.
+    `memory_kills` counts processes of the whole machine that the kernel killed meanwhile because no memory was left.
     """
 
     ended: Ended
@@ -305,6 +306,7 @@ class Ran:
     allocations: AllocationCounts | None = None
     refused_processes: int = 0
     refused: tuple[str, ...] = ()
+    memory_kills: int = 0
 
     @classmethod
     def uncounted(cls, ended: Ended, *, began: float, now: float) -> Ran:

@@ -92,6 +92,17 @@ def _installed_with_packages() -> Path | None:
     return path if path.is_file() else None
 
 
+KERNEL_COUNTS = Path("/proc/vmstat")
+"""Counts of the whole machine since its start."""
+
+
+def memory_kills() -> int:
+    """Return how many processes the kernel killed because no memory was left; 0 if it does not report that."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(KERNEL_COUNTS.read_text().partition("\noom_kill ")[2].partition("\n")[0])
+    return 0
+
+
 SECONDS_TO_END = 10.0
 """Time for a launcher to kill everything and end, before perftrail kills it."""
 
@@ -175,6 +186,7 @@ class Launcher:
             server = self._server
             assert server is not None
             line = job_line(server.adapted(command), id=id)
+            kills = memory_kills()
             began = time.monotonic()
             try:
                 answer = read_answer(server.request(line, wait_seconds=self._wait_seconds(command)))
@@ -188,7 +200,7 @@ class Launcher:
                 raise
             if answer.get("fatal"):
                 self.close()
-            return read_result(answer, id=id)
+            return replace(read_result(answer, id=id), memory_kills=memory_kills() - kills)
 
     def _wait_seconds(self, command: Command) -> float | None:
         """Return the time limit for an answer: inside a sandbox, a program can stop its launcher."""

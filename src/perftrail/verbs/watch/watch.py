@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from perftrail.errors import SourceError, UsageError
 from perftrail.find.answer import FindAnswer, FindAnswerJson, FindRequest
 from perftrail.find.find import Find
-from perftrail.measure.events import BuilderMessage, HistoryRead
+from perftrail.measure.events import BuilderMessage, HistoryRead, stop_at_fault_of_machine
 from perftrail.model.source import Ends, read_span
 from perftrail.ports import GrowingSource
 from perftrail.search.budget import Budget
@@ -118,6 +118,9 @@ class BranchCheck:
 
     def events(self) -> Generator[Event, None, Watched]:
         """Check; yield events and return the result."""
+        return (yield from stop_at_fault_of_machine(self._events()))
+
+    def _events(self) -> Generator[Event, None, Watched]:
         source = self._session.source
         if isinstance(source, GrowingSource):
             source.refresh()
