@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.measure import function_profilers
-from perftrail.measure.function_profilers import read_python_profile
+from perftrail.measure.function_profilers import UNREADABLE, read_python_profile
 from perftrail.model.profile import Function, Profile
 
 PROFILER = Path(function_profilers.__file__).with_name("python_profiler")
@@ -115,9 +115,23 @@ def test_the_sitecustomize_of_the_environment_still_runs(tmp_path: Path) -> None
     assert done.stdout.split("\n")[:2] == ["hidden one", "program"]
 
 
+ONE = '"functions": [["f", "a.py", 1, ""]], "calls": []'
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", json.dumps({"functions": [], "own": [[1, 2, 3, 4]], "calls": []})]
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        json.dumps({"functions": [], "own": [[1, 2, 3, 4]], "calls": []}),
+        "[" * 100_000,
+        f'{{{ONE}, "own": [[0, 1, 1{"0" * 400}, 1]]}}',
+        f'{{{ONE}, "own": [[0, 1, NaN, 1]]}}',
+        f'{{{ONE}, "own": [[0, 1, 2]]}}',
+        '{"functions": [["\\ud800", "a.py", 1, ""]], "calls": [], "own": []}',
+    ],
 )
 def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises((ValueError, TypeError, IndexError, KeyError)):
+    with pytest.raises(UNREADABLE):
         read_python_profile(text)

@@ -28,6 +28,7 @@ from perftrail.present.html_page import (
     Verdict,
     bundle,
     log_end,
+    svg,
     to_html,
     to_markdown,
     write_markdown,
@@ -290,3 +291,22 @@ def test_a_store_cannot_have_other_files_quoted(tmp_path: Path, log: str) -> Non
     (tmp_path / "secret").write_text("secret")
     (results / "logs" / "link").symlink_to(tmp_path / "secret")
     assert log_end(log, results) == ""
+
+
+def test_a_chart_with_characters_that_no_image_can_have_is_drawn_with_their_escapes() -> None:
+    name = "parse\x00\x1f\ufffe"
+    chart = Chart(
+        name="odd",
+        title=name,
+        caption="",
+        spec={
+            "title": name,
+            "data": {"values": [{"name": name, "value": 1.0}]},
+            "mark": "bar",
+            "encoding": {
+                "x": {"field": "name", "type": "nominal"},
+                "y": {"field": "value", "type": "quantitative"},
+            },
+        },
+    )
+    assert "parse\\x00\\x1f\\ufffe" in svg(chart)

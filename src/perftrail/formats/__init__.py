@@ -101,7 +101,7 @@ def read(
         raise FormatError(f"no format {quoted(chosen)}{suggestion(chosen, FORMATS)}")
     try:
         return ReadResult(format=chosen, series=_format(chosen).read(content, context))
-    except (FormatError, ValueError) as error:
+    except (FormatError, ValueError, ArithmeticError) as error:
         raise FormatError(f"{name}: {error}; the expected format is {FORMATS[chosen]}") from error
 
 

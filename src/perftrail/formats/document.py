@@ -104,17 +104,25 @@ class Node:
         return self.error(f"must be {wanted}, but is {is_what}")
 
 
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
 def parse(content: bytes, *, line: int = 1) -> Node:
     """Parse a document that begins on a line of its file. Raises `FormatError` for invalid JSON."""
     try:
-        return Node(json.loads(content))
+        value = json.loads(content)
+        if _ESCAPED_SURROGATE.search(content):
+            json.dumps(
+                value, ensure_ascii=False
+            ).encode()  # half a pair is no text, and no file could have it
+        return Node(value)
     except json.JSONDecodeError as error:
         raise FormatError(
             f"line {line + error.lineno - 1}: is not valid JSON: {error.msg.lower()}"
         ) from error
     except (UnicodeDecodeError, RecursionError, ValueError) as error:
         deep = isinstance(error, RecursionError)
-        why = "nested too deeply" if deep else "not UTF-8 text, or a number with too many digits"
+        why = "nested too deeply" if deep else "not Unicode text, or a number with too many digits"
         raise FormatError(f"line {line}: is not valid JSON: {why}") from error
 
 

@@ -12,16 +12,16 @@ Each profiler starts the program separately. `ProfiledFunctions.of` of a build i
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from perftrail.errors import FormatError, LauncherError
 from perftrail.formats.callgrind import CallgrindFile, joined_processes
+from perftrail.formats.document import Node, parse
 from perftrail.formats.flight_recorder import read_flight_recorder
 from perftrail.formats.perf_script import read_perf_script
 from perftrail.measure.call_sites import allocation_profile
@@ -251,26 +251,31 @@ class PythonProfiler:
                 return observed.result
             try:
                 found = [read_python_profile(text) for text in _texts(Path(scratch), "*.json")]
-            except (ValueError, TypeError, IndexError, KeyError) as error:
+            except UNREADABLE as error:
                 return Failure(stage="metric", message=f"the profile of Python cannot be read: {error}")
         return joined(found) if found else Profile(events=("seconds",), own={})
 
 
+UNREADABLE = (FormatError, ValueError, TypeError, LookupError, ArithmeticError)
+"""Errors of texts that a program has changed."""
+
+
 def read_python_profile(text: str) -> Profile:
-    """Read the profile of one process from `python_profiler`. Raises `ValueError` or its kin for another text."""
-    document = json.loads(text)
+    """Read the profile of one process from `python_profiler`. Raises an error of `UNREADABLE` for another text."""
+    document: Any = parse(text.encode()).value
     functions = [Function(str(name), str(file), int(line)) for name, file, line, _ in document["functions"]]
     own: dict[Function, tuple[float, ...]] = {}
     inclusive: dict[Function, tuple[float, ...]] = {}
     for number, _, seconds, whole in document["own"]:
         function = functions[number]
-        own[function] = (own.get(function, (0.0,))[0] + float(seconds),)
-        inclusive[function] = (inclusive.get(function, (0.0,))[0] + float(whole),)
+        own[function] = (own.get(function, (0.0,))[0] + Node(seconds).number(),)
+        inclusive[function] = (inclusive.get(function, (0.0,))[0] + Node(whole).number(),)
     calls: dict[tuple[Function, Function], Calls] = {}
     for caller, callee, count, seconds in document["calls"]:
         edge = functions[caller], functions[callee]
         known = calls.get(edge, Calls(0.0, (0.0,)))
-        calls[edge] = Calls(known.count + float(count), (known.costs[0] + float(seconds),))
+        costs = (known.costs[0] + Node(seconds).number(),)
+        calls[edge] = Calls(known.count + Node(count).number(), costs)
     bodies = {
         function: str(body)
         for function, (_, _, _, body) in zip(functions, document["functions"], strict=True)

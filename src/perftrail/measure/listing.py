@@ -21,7 +21,7 @@ from perftrail.model.plan import Cell
 from perftrail.model.store_records import ListingRecord
 from perftrail.model.subject import Subject
 from perftrail.model.suite import with_iterations_of
-from perftrail.suites import chosen_items, items_of, listed_items, tool, unlisted, unlisted_of
+from perftrail.suites import chosen_items, items_of, listed, listed_items, tool, unlisted, unlisted_of
 from perftrail.suites.python import calibration, read_calibration
 
 if TYPE_CHECKING:
@@ -216,9 +216,7 @@ def _listed(session: Session, ready: Ready) -> _Listing | Failure:
     log = Path(observed.log)
     output = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     try:
-        listing = _Listing(
-            items=tool(suite.kind).read_listing(output, suite), unlisted=unlisted(suite, output)
-        )
+        listing = _Listing(items=listed(suite, output), unlisted=unlisted(suite, output))
     except FormatError as error:
         return Failure(stage="metric", message=f"the list of its benchmarks: {error}", log=str(log))
     if not listing.items:

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perftrail.errors import FormatError
 from perftrail.file_tree import empty_directory
+from perftrail.formats.document import Node
 from perftrail.model.process import Exited, Ran, TimedOut, describe_end
 
 if TYPE_CHECKING:
@@ -84,9 +86,9 @@ class ResidentProcess:
             )
             return Answer(output="", failure=str(error), ran=ran)
         ran = Ran.uncounted(Exited(code=0), began=began, now=time.monotonic())
-        cpu, output, failure = answer.get("cpu"), answer.get("output"), answer.get("failure")
-        if isinstance(cpu, int | float) and 0.0 <= cpu < float("inf"):
-            ran = replace(ran, cpu_seconds=float(cpu))
+        with suppress(FormatError):
+            ran = replace(ran, cpu_seconds=max(0.0, Node(answer)["cpu"].number()))
+        output, failure = answer.get("output"), answer.get("failure")
         return Answer(
             output=output if isinstance(output, str) else "",
             failure=failure if isinstance(failure, str) else "",
@@ -121,7 +123,7 @@ class ResidentProcess:
         self._buffer = bytearray(rest)
         try:
             answer = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise EOFError("its answer is not JSON") from error
         if isinstance(answer, dict):
             return answer

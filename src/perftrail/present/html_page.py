@@ -427,8 +427,21 @@ def svg(chart: Chart) -> str:
     """
     spec = themed(chart.spec, "light")
     silent = {**spec, "config": {**config("light"), "aria": False}}
-    drawn: str = _renderer().vegalite_to_svg(silent, vl_version=VEGA_LITE)
+    drawn: str = _renderer().vegalite_to_svg(_drawable(silent), vl_version=VEGA_LITE)
     return drawn
+
+
+_UNDRAWABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that no XML may contain: the renderer ends the whole process at one of them."""
+
+
+def _drawable(data: Json) -> Json:
+    """Return a specification whose texts the renderer can draw."""
+    if isinstance(data, str):
+        return _UNDRAWABLE.sub(lambda found: escaped(found[0]), data)
+    if isinstance(data, Mapping):
+        return {name: _drawable(each) for name, each in data.items()}
+    return [_drawable(each) for each in data] if isinstance(data, list) else data
 
 
 def png(drawn: str) -> bytes:

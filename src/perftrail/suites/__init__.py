@@ -7,15 +7,18 @@ the listed benchmarks to a study.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections import Counter
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
+from perftrail.errors import FormatError
 from perftrail.model.benchmark import MOST_POINTS, Point, every_point
 from perftrail.model.metrics import Metric
 from perftrail.model.suite import SuiteBenchmark, SuiteItem, axes_of
+from perftrail.model.wording import escaped, quoted
 from perftrail.suites import google_benchmark, python
 
 if TYPE_CHECKING:
@@ -60,6 +63,41 @@ def tool(kind: SuiteKind) -> SuiteTool:
     """Return the module of a tool."""
     module = _MODULES.get(kind, kind.replace("-", "_"))
     return cast("SuiteTool", import_module(f"{__name__}.{module}"))
+
+
+def listed(suite: Suite, output: str) -> tuple[SuiteItem, ...]:
+    """Return the benchmarks of a listing, whose text is untrusted: control characters in names are escaped.
+
+    Raises `FormatError`, also for a benchmark that no command line can name.
+    """
+    try:
+        items = tool(suite.kind).read_listing(output, suite)
+        for each in items:
+            if b"\0" in os.fsencode(each.selector):
+                raise ValueError(f"{quoted(each.name)} contains a NUL character")
+            if not all(math.isfinite(value) for _, value in each.point.values if isinstance(value, float)):
+                raise ValueError(f"{quoted(each.name)} has a parameter that is not a finite number")
+    except (ValueError, ArithmeticError) as error:
+        raise FormatError(f"it is not valid: {error}") from error
+    return tuple(
+        replace(
+            each,
+            name=_escaped(each.name),
+            point=Point(
+                tuple(
+                    (_escaped(name), _escaped(value) if isinstance(value, str) else value)
+                    for name, value in each.point.values
+                )
+            ),
+            metric=_escaped(each.metric),
+            unit=_escaped(each.unit),
+        )
+        for each in items
+    )
+
+
+def _escaped(text: str) -> str:
+    return escaped(text, longest=None)
 
 
 def unlisted(suite: Suite, output: str) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ PROGRAMS = "perftrail-bench"
 _LISTING_TIME = "10ms"
 """Time of each benchmark in a listing: enough to choose the number of iterations."""
 
-_LINE = re.compile(r"^Benchmark(\S*)\s+\d+\s+([0-9.]+(?:e[+-]?\d+)?) ns/op", re.MULTILINE)
+_LINE = re.compile(r"^Benchmark(\S*)\s+\d+\s+(\d+(?:\.\d+)?(?:e[+-]?\d+)?) ns/op", re.MULTILINE)
 _CPUS = re.compile(r"-\d+$")
 _PARAMETER = re.compile(r"([A-Za-z_]\w*)=(.+)")
 _MOST_ITERATIONS = 1_000_000_000
@@ -60,10 +60,7 @@ def read_listing(output: str, suite: Suite) -> tuple[SuiteItem, ...]:
                     name=f"{package}.{plain}" if package else plain,
                     point=point,
                     selector=f"{program}\t{name}",
-                    iterations=max(
-                        1,
-                        min(_MOST_ITERATIONS, round(suite.seconds / each) if each > 0 else _MOST_ITERATIONS),
-                    ),
+                    iterations=max(1, min(_MOST_ITERATIONS, round(suite.seconds / max(each, 1e-12)))),
                 )
             )
     return tuple({(each.name, each.point): each for each in items}.values())
@@ -78,11 +75,6 @@ def command(suite: Suite, item: SuiteItem) -> str:
         f'if [ -x "$program" ]; then exec "$program" -test.run \'^$\' -test.bench {word(pattern)} '
         f"-test.benchtime {item.iterations}x{words(suite.arguments)}; fi"
     )
-
-
-def iterations(seconds: float, each: float) -> int:
-    """Return the number of iterations of `each` seconds that fill a time."""
-    return max(1, min(_MOST_ITERATIONS, round(seconds / max(each, 1e-12))))
 
 
 def server(_suite: Suite, _item: SuiteItem) -> str:

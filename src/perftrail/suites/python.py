@@ -111,10 +111,11 @@ def _selector(request: Node) -> str:
 def _item(line: Node) -> SuiteItem:
     point: dict[str, Value] = {}
     for pair in line["point"].elements():
-        name, value = (each.value for each in pair.elements())
-        if not isinstance(name, str) or not isinstance(value, int | float | str):
-            raise FormatError("a parameter of the list is not a name with a number or a text")
-        point[name] = value
+        match [each.value for each in pair.elements()]:
+            case [str(name), int() | float() | str() as value]:
+                point[name] = value
+            case _:
+                raise pair.error("must be a name with a number or a text")
     return SuiteItem(
         name=line["name"].text(),
         point=Point(tuple(point.items())),
