@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from perftrail.model.benchmark import Benchmark
+from perftrail.model import benchmark as model
+from perftrail.model.benchmark import Benchmark, Point, Value
 from perftrail.model.recipe import Build, Variant, VariantBuild, VariantRun
 from perftrail.present.plan import print_plan
 from perftrail.results.remaining_work import Span
 from perftrail.results.selection import Selection
 from perftrail.verbs.check import study_plan
+from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeSource, FakeStarter
-from tests.measure.fake_session import a_session, a_study
+from tests.measure.fake_session import a_session, a_study, drain
 
 
 def test_a_program_that_no_revision_builds_is_a_warning(
@@ -109,3 +112,56 @@ def test_a_run_of_many_hours_is_not_proposed(
     plan = replace(study_plan(session, Selection()), built=1, seconds=Span(least=hours * 3600, most=9e6))
     print_plan(session.study, plan, shared_options=(".",))
     assert f"\nNext: {proposed}" in capsys.readouterr().out
+
+
+def test_a_plan_counts_points_of_unbuilt_revisions_without_listing_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def first_point(parameters: Mapping[str, Sequence[Value]]) -> Iterator[Point]:
+        yield Point(tuple((name, values[0]) for name, values in parameters.items()))
+        pytest.fail("a second point is created")
+
+    monkeypatch.setattr(model, "every_point", first_point)
+    axes = {"n": tuple(range(1000)), "m": tuple(range(100))}
+    study = a_study(benchmarks={"work": Benchmark(command="{build}/work {n} {m}", parameters=axes)})
+    session = a_session(study, tmp_path, source=FakeSource(10), starter=FakeStarter(seconds=lambda _: 0.1))
+    plan = study_plan(session, Selection())
+    assert (plan.cells, plan.unseen, plan.seconds) == (1_000_000, 1_000_000, None)
+    assert plan.left == plan.invocations == Span(least=4_000_000, most=4_000_000)
+
+
+@pytest.mark.parametrize(
+    ("rules", "subjects", "cells", "left", "seconds"),
+    [
+        ((), 6, 15, 40, 48.0),
+        ((("revision", "r0,r1"),), 4, 10, 20, 24.0),
+        ((("n", "1"), ("revision", "r2")), 2, 4, 16, None),
+        ((("variant", "fast"), ("benchmark", "one")), 3, 3, 8, 12.0),
+        ((("revision", "r9"),), 0, 0, 0, 0.0),
+    ],
+)
+def test_a_plan_of_a_selection_estimates_unbuilt_points_from_measured_ones(
+    tmp_path: Path,
+    rules: tuple[tuple[str, str], ...],
+    subjects: int,
+    cells: int,
+    left: int,
+    seconds: float | None,
+) -> None:
+    """Both benchmarks ran at the first revision, whose variants have equal builds."""
+    study = a_study(
+        variants={"plain": Variant(), "fast": Variant()},
+        benchmarks={
+            "one": Benchmark(command="{build}/one"),
+            "two": Benchmark(
+                command="{build}/two {n}", parameters={"n": (1, 2)}, exclude=({"variant": "fast", "n": 2},)
+            ),
+        },
+    )
+    source, starter = FakeSource(3), FakeStarter(seconds=lambda _: 1.0, noise=0.0)
+    session = a_session(study, tmp_path, source=source, starter=starter)
+    only = Selection(rules=(("revision", "r0"), ("variant", "plain")))
+    drain(Run(session, only).events())
+    plan = study_plan(session, Selection(rules=rules))
+    assert (plan.subjects, plan.cells, plan.left.least) == (subjects, cells, left)
+    assert (plan.seconds and plan.seconds.least) == seconds

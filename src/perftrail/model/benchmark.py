@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -245,7 +246,18 @@ class Benchmark:
 
     def points(self, variant: str) -> tuple[Point, ...]:
         """Return every point at which this benchmark runs for a variant, without excluded points."""
-        return tuple(point for point in every_point(self.parameters) if not self._excludes(point, variant))
+        return tuple(self.each_point(variant))
+
+    def each_point(self, variant: str) -> Iterator[Point]:
+        """Yield what `points` returns, on demand."""
+        points = every_point(self.parameters)
+        return (point for point in points if not self._excludes(point, variant)) if self.exclude else points
+
+    def point_count(self, variant: str) -> int:
+        """Return the number of points at which this benchmark runs for a variant."""
+        if not self.exclude:
+            return math.prod(map(len, self.parameters.values()))
+        return sum(1 for _ in self.each_point(variant))
 
     def runs_for(self, variant: str) -> bool:
         """Return whether this benchmark runs at any of its first `MOST_POINTS` points for a variant."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import shlex
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import Recipe, Repairs, content_key
@@ -132,10 +133,9 @@ def same_everywhere(study: Study, benchmark: str, variant: str) -> str:
     if study.benchmarks[benchmark].directory is not None:
         return ""
     subject = Subject(revision=Revision(id=""), variant=variant)
-    points = study.benchmarks[benchmark].points(variant)
     texts = [
         text
-        for point in points[:1]
+        for point in islice(study.benchmarks[benchmark].each_point(variant), 1)
         for text in texts_with_files(study, Cell(subject=subject, benchmark=benchmark, point=point))
     ]
     named = {name for text in texts for name in names(text)}

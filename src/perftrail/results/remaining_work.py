@@ -75,6 +75,12 @@ class PlanProgress:
         )
         self._change(cell, state)
 
+    def add_unbuilt(self, kind: CellKind, cells: int, *, least: int, most: int) -> None:
+        """Add similar cells of several revisions that are not built, with the invocations of each."""
+        self._unseen.setdefault(kind, _Sum()).add(
+            _CellState(done=0, least=least, most=most, seconds=None, gave_up=False), cells
+        )
+
     def has_work_left(self, cell: Cell) -> bool:
         """Whether a cell has invocations left."""
         return self._states[cell].most > 0
@@ -112,7 +118,7 @@ class PlanProgress:
         )
 
     def _change(self, cell: Cell, state: _CellState) -> None:
-        kind = _kind_of(cell)
+        kind = kind_of(cell)
         if (before := self._states.get(cell)) is not None:
             self._sum(kind, before).add(before, -1)
             if before.seconds is not None:
@@ -200,5 +206,6 @@ class _UsualSeconds:
         return {kind: medians[kind] if kind in medians else usual(kind) for kind in wanted}
 
 
-def _kind_of(cell: Cell) -> CellKind:
+def kind_of(cell: Cell) -> CellKind:
+    """Return the key of similar cells."""
     return cell.subject.variant, cell.benchmark, cell.point

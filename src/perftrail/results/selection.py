@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Point
     from perftrail.model.plan import Cell
     from perftrail.model.study import Study
+    from perftrail.model.subject import Revision
     from perftrail.model.target import MetricReference, Target
 
 
@@ -38,6 +39,16 @@ class Selection:
             any(_matches(cell, name, pattern) for other, pattern in self.rules if other == name)
             for name in {name for name, _ in self.rules}
         )
+
+    def includes_revision(self, revision: Revision) -> bool:
+        """Whether the rules about revisions include one; no other rule depends on the revision."""
+        patterns = [pattern for name, pattern in self.rules if name == "revision"]
+        return not patterns or any(_matches_revision(revision, pattern) for pattern in patterns)
+
+    @property
+    def has_every_point(self) -> bool:
+        """Whether it includes every variant, benchmark and point."""
+        return not self.places and all(name == "revision" for name, _ in self.rules)
 
     def at(self, targets: Iterable[Target]) -> Selection:
         """Return the part of the selection at the points of these targets; all of it without a target."""
@@ -82,15 +93,20 @@ def _check_pattern(text: str, name: str, pattern: str, values: Sequence[str]) ->
 
 def _matches(cell: Cell, name: str, pattern: str) -> bool:
     """Whether a rule includes a cell, with its whole pattern (a label may contain commas) or one of several."""
+    if name == "revision":
+        return _matches_revision(cell.subject.revision, pattern)
     return any(_matches_one(cell, name, each) for each in (pattern, *pattern.split(",")))
 
 
+def _matches_revision(revision: Revision, pattern: str) -> bool:
+    return any(
+        revision.id.startswith(each)
+        or any(fnmatchcase(text, each) for text in (revision.id, revision.label) if text)
+        for each in (pattern, *pattern.split(","))
+    )
+
+
 def _matches_one(cell: Cell, name: str, pattern: str) -> bool:
-    revision = cell.subject.revision
-    if name == "revision":
-        return revision.id.startswith(pattern) or any(
-            fnmatchcase(text, pattern) for text in (revision.id, revision.label) if text
-        )
     if name == "variant":
         return fnmatchcase(cell.subject.variant, pattern)
     if name == "benchmark":

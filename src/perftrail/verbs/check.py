@@ -6,7 +6,9 @@ import posixpath
 import shlex
 import shutil
 import statistics
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
@@ -17,6 +19,7 @@ from perftrail.measure.failure_groups import FailureGroupJson, group_failures
 from perftrail.measure.fixtures import machine_warnings
 from perftrail.measure.invocation_runner import RunnableOutcomes
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
+from perftrail.model.benchmark import Point
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import Runnable
 from perftrail.model.placeholders import insert_texts, names
@@ -24,11 +27,11 @@ from perftrail.model.plan import cells, same_everywhere, subjects
 from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.model.subject import Subject
 from perftrail.model.wording import likely_unit, listed, nearest, quoted
-from perftrail.results.remaining_work import PlanProgress, Span
+from perftrail.results.remaining_work import PlanProgress, Span, kind_of
 from perftrail.studyfile.reading import mistake
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from perftrail.errors import Mistake
     from perftrail.measure.failure_groups import FailureGroup
@@ -157,9 +160,14 @@ def seconds_json(span: Span | None) -> SecondsJson | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PlanState:
-    """The cells that a study needs of each subject, and the existing builds, runnables and outcomes."""
+    """The cells that a study needs of the built subjects, and the existing builds, runnables and outcomes.
 
-    wanted: Mapping[Subject, Sequence[Cell]]
+    `counts` are the numbers of cells of a subject of each variant. The cells of other subjects have no outcomes, so
+    that they are only counted: a study can have millions. `kinds` yields the cells of any one subject of a variant.
+    """
+
+    counts: Mapping[str, int]
+    kinds: Callable[[str], Sequence[Cell]]
     builds: Mapping[Subject, Built | Failure | None]
     runnables: Mapping[Cell, Runnable | Failure | None]
     outcomes: Mapping[str, tuple[Outcome, ...]]
@@ -176,14 +184,18 @@ class _PlanState:
 
     @property
     def possible(self) -> list[Cell]:
-        """The cells without a known failure."""
-        return [
-            cell
-            for subject, chosen in self.wanted.items()
-            for cell in chosen
-            if not isinstance(self.builds[subject], Failure)
-            and not isinstance(self.runnables.get(cell), Failure)
-        ]
+        """The cells of built subjects without a known failure."""
+        return [cell for cell, runnable in self.runnables.items() if not isinstance(runnable, Failure)]
+
+    @property
+    def unbuilt(self) -> Mapping[str, int]:
+        """The number of subjects without a known build, by variant."""
+        return Counter(subject.variant for subject, build in self.builds.items() if build is None)
+
+    @property
+    def unbuilt_cells(self) -> int:
+        """The number of cells of subjects without a known build."""
+        return sum(count * self.counts[variant] for variant, count in self.unbuilt.items())
 
     def outcomes_by_cell(self, study: Study) -> dict[Cell, RunnableOutcomes]:
         """Return the outcomes of each cell; only one of the cells that share an artefact."""
@@ -217,18 +229,19 @@ def study_plan(view: BuildView, selection: Selection) -> StudyPlan:
     policy = view.study.measure
     least, most = policy.warmups + policy.invocations.least, policy.warmups + policy.invocations.most
     outcomes_by_cell = state.outcomes_by_cell(view.study)
-    left = _left(view.study, outcomes_by_cell)
+    left = _left(view.study, state, outcomes_by_cell)
+    count = len(outcomes_by_cell) + state.unbuilt_cells
     tried = [subject for subject, build in state.builds.items() if build is not None]
     return StudyPlan(
         title=view.study.title,
         revisions=revisions,
         pins=view.pins,
         source_updated=view.last_updated(),
-        subjects=len(state.wanted),
+        subjects=len(state.builds),
         built=len(state.built),
         failed=len(state.failures),
-        cells=len(state.possible),
-        invocations=Span(least=least * len(outcomes_by_cell), most=most * len(outcomes_by_cell)),
+        cells=len(state.possible) + state.unbuilt_cells,
+        invocations=Span(least=least * count, most=most * count),
         stored=sum(len(each) for each in state.outcomes.values()),
         stored_warmups=sum(
             each.key.phase == "warmup" for outcomes in state.outcomes.values() for each in outcomes
@@ -327,8 +340,17 @@ _NO_STEPS = (
 )
 
 
-def _left(study: Study, outcomes_by_cell: Mapping[Cell, RunnableOutcomes]) -> RemainingWork:
+def _left(
+    study: Study, state: _PlanState, outcomes_by_cell: Mapping[Cell, RunnableOutcomes]
+) -> RemainingWork:
     progress = PlanProgress(study.benchmarks)
+    least, most = RunnableOutcomes(policy=study.measure, metrics=()).left
+    if not outcomes_by_cell:  # then no cell has a time from which that of a similar one could be estimated
+        progress.add_unbuilt(("", "", Point()), state.unbuilt_cells, least=least, most=most)
+        return progress.left()
+    for variant, count in state.unbuilt.items():
+        for cell in state.kinds(variant):
+            progress.add_unbuilt(kind_of(cell), count, least=least, most=most)
     for cell, known in outcomes_by_cell.items():
         progress.set_outcomes(cell, known)
     for cell in outcomes_by_cell:
@@ -337,22 +359,34 @@ def _left(study: Study, outcomes_by_cell: Mapping[Cell, RunnableOutcomes]) -> Re
 
 
 def _plan_state(view: BuildView, selection: Selection, revisions: Sequence[Revision]) -> _PlanState:
-    """Look up the builds and samples of all selected cells."""
-    every = {
-        subject: [cell for cell in cells(view.study, subject) if selection.includes(cell)]
-        for subject in subjects(view.study, view.subject_builder.wanted(revisions))
+    """Look up the builds of all selected subjects, and the samples of those that are built."""
+    study = view.study
+    chosen = [each for each in view.subject_builder.wanted(revisions) if selection.includes_revision(each)]
+
+    @cache
+    def kinds(variant: str) -> Sequence[Cell]:
+        first = Subject(revision=chosen[0], variant=variant)
+        return tuple(cell for cell in cells(study, first) if selection.includes(cell))
+
+    counts = {
+        variant: sum(each.point_count(variant) for each in study.benchmarks.values())
+        if selection.has_every_point
+        else len(kinds(variant))
+        for variant in (study.variants if chosen else ())
     }
-    wanted = {subject: chosen for subject, chosen in every.items() if chosen}
+    wanted = [subject for subject in subjects(study, chosen) if counts[subject.variant]]
     builds = {subject: view.subject_builder.known_build(subject) for subject in wanted}
-    runnables = {
-        cell: view.subject_builder.known_runnable(cell)
-        for subject, chosen in wanted.items()
+    built_cells = (
+        replace(cell, subject=subject)
+        for subject in wanted
         if isinstance(builds[subject], Built)
-        for cell in chosen
-    }
+        for cell in kinds(subject.variant)
+    )
+    runnables = {cell: view.subject_builder.known_runnable(cell) for cell in built_cells}
     keys = {each.key for each in runnables.values() if isinstance(each, Runnable)}
     return _PlanState(
-        wanted=wanted,
+        counts=counts,
+        kinds=kinds,
         builds=builds,
         runnables=runnables,
         outcomes=view.store.outcomes(tuple(keys), view.machine.id),

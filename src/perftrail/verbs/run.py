@@ -244,7 +244,7 @@ class Run:
                 )
 
     def _first_point(self, cell: Cell) -> object:
-        return self._session.study.benchmarks[cell.benchmark].points(cell.subject.variant)[0]
+        return next(self._session.study.benchmarks[cell.benchmark].each_point(cell.subject.variant))
 
     def _by_point(self, keys: Sequence[str]) -> list[str]:
         """Group the subjects of a point, so that a short disturbance affects all of them."""

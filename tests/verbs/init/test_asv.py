@@ -127,6 +127,12 @@ def test_each_combination_of_the_matrix_becomes_a_variant(place: Path) -> None:
     assert study.variants["py3.12-FLAGS-O2-THREADS2"].build.env["PERFTRAIL_REQUIREMENTS"] == ""
 
 
+def test_a_matrix_of_many_combinations_is_a_mistake_at_once(place: Path) -> None:
+    matrix = {f"p{axis}": [str(value) for value in range(30)] for axis in range(8)}
+    with pytest.raises(StudyError, match="matrix: has more than 64 combinations"):
+        translated(place, f'"matrix": {json.dumps(matrix)}')
+
+
 @pytest.mark.usefixtures("with_uv")
 def test_commands_are_translated_and_run(place: Path, tmp_path: Path) -> None:
     more = """"pythons": ["3.11"],

@@ -6,6 +6,7 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from perftrail.charts.frame import Palette
@@ -154,7 +155,7 @@ class ReportData:
         first_cells = [
             Cell(subject=subject, benchmark=benchmark, point=point)
             for subject in subjects
-            for point in study.benchmarks[benchmark].points(subject.variant)[:1]
+            for point in islice(study.benchmarks[benchmark].each_point(subject.variant), 1)
         ]
         rows = [row for gate in self.comparisons for row in gate.rows if row.metric.benchmark == benchmark]
         return any(may_be_linked(study, cell) for cell in first_cells) and all(row.linked for row in rows)

@@ -142,7 +142,7 @@ def _filled(
         if not are_points_known:
             found.update(dict.fromkeys(text for text in wanted if text not in varying))
             continue
-        for point in benchmark.points(variant) if wanted else ():
+        for point in benchmark.each_point(variant) if wanted else ():
             values = {name: str(value) for name, value in point.as_dict().items()}
             found.update(dict.fromkeys(fill(text, values) for text in wanted))
             if not varying or len(found) > MOST_FILES:

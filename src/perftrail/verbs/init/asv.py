@@ -446,13 +446,13 @@ def _combinations(settings: _Settings, found: _Translation) -> list[_Combination
     own = f"3.{sys.version_info.minor}"
     combinations = [
         _Combination(
-            python=python,
+            python=str(python),
             requirements=_of_kind("req", axes, values),
             env=_of_kind("env", axes, values),
             env_nobuild=_of_kind("env_nobuild", axes, values),
         )
-        for python, values in itertools.islice(
-            itertools.product(pythons or [own], itertools.product(*axes.values())), _MOST_COMBINATIONS + 1
+        for python, *values in itertools.islice(  # a product as one axis of another would be computed whole
+            itertools.product(pythons or [own], *axes.values()), _MOST_COMBINATIONS + 1
         )
     ]
     if len(combinations) > _MOST_COMBINATIONS and matrix is not None:
