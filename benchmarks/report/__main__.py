@@ -1,4 +1,4 @@
-"""``python -m benchmarks.report``: the time to write a report of a long history and to open it in a browser.
+"""``python -m benchmarks.report``: the time to show a long history, to write its report and to open it in a browser.
 
 It fills a store with samples of a real repository's revisions, without builds. Then it starts `perftrail report`
 several times in a new process, and opens its page several times in Chromium. It prints medians of the wall and the CPU
@@ -46,6 +46,7 @@ def main() -> int:
             directory.mkdir(exist_ok=True)
             fill(directory, size, seed=options.seed, store=options.store)
         location = results_database(studyfile.load(str(directory / "perftrail.toml")), options.store)
+        show = _show(directory, options.store)
         runs = [_write(directory, Path(scratch, "report"), options.store) for _ in range(options.times)]
         page = Path(scratch, "report", "index.html")
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -62,12 +63,14 @@ def main() -> int:
             "load": load(),
             "repetitions": len(runs),
             "report": medians,
+            "show": show,
             "page_bytes": bytes_,
             "opened_seconds": statistics.median(opened) if opened else None,
         }
         print(json.dumps(results, indent=2))
     else:
         _print(len(runs), medians, opened, bytes_, _data_bytes(text))
+        print(f"show: {show['cpu']:.2f} s of CPU, {show['passed']:.2f} s, {show[PEAK] / 2**20:.0f} MiB")
     return 0 if written and opened and statistics.median(opened) < GOAL_OPENED else 1
 
 
@@ -82,6 +85,21 @@ def _write(study: Path, report: Path, store: str | None) -> dict[str, float]:
     began = time.perf_counter()
     _run("perftrail", arguments)
     return {**stages, "passed": time.perf_counter() - began}
+
+
+def _show(study: Path, store: str | None) -> dict[str, float]:
+    """Print a study's samples into a file; return the CPU and the wall seconds, and the peak memory in bytes."""
+    words = [sys.executable, "-m", "perftrail", "show", *(["--store", store] if store else []), str(study)]
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    began = time.perf_counter()
+    with tempfile.TemporaryFile() as file:
+        process = subprocess.Popen(words, stdout=file, env=usual)
+        _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, words)
+    passed = time.perf_counter() - began
+    return {"cpu": used.ru_utime + used.ru_stime, "passed": passed, PEAK: used.ru_maxrss * 1024.0}
 
 
 def _run(module: str, arguments: list[str]) -> str:

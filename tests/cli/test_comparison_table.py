@@ -12,6 +12,7 @@ from rich.console import Console
 from perftrail.model.benchmark import Point
 from perftrail.model.source import NO_PINS, Pins
 from perftrail.model.subject import Revision, Subject
+from perftrail.present import tables
 from perftrail.present.output_settings import settings
 from perftrail.present.tables import fits, print_rows, side_by_side
 from perftrail.results.changes import history_changes
@@ -117,6 +118,25 @@ def test_a_terminal_shows_the_ends_and_the_changes_of_a_long_history_and_a_pipe_
     assert shown[-1] == "Rows between changes are omitted. All 400 rows: perftrail show | less"
     print_rows(rows[:100])
     assert len(capsys.readouterr().out.splitlines()) == 101
+
+
+def test_a_file_gets_the_lines_of_a_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = replace(ONE, label="\u6f22v1", summary="the first")
+    rows = [
+        a_row("plain", *[1.0] * 8, revision=named),
+        a_row("\u6f22", 2.0, revision=named, failures=1),
+        replace(a_row("plain", *[1e-3] * 12, revision=TWO), benchmark="other", outdated="older recipe"),
+        replace(a_row("plain", 3.0, revision=TWO), point=Point()),
+    ]
+    for chosen in (rows, rows[:1], rows[2:], [replace(each, point=Point()) for each in rows[:2]]):
+        print_rows(chosen)
+        plain = capsys.readouterr().out
+        with monkeypatch.context() as patched:
+            patched.setattr(tables, "is_limited", lambda _: True)
+            print_rows(chosen)
+        assert plain == capsys.readouterr().out
 
 
 def test_no_name_unit_or_message_reaches_the_terminal_unescaped(

@@ -349,7 +349,7 @@ def test_a_draw_that_fits_no_column_is_refused(store: SqlStore | MemoryStore, dr
 
 
 @pytest.mark.parametrize("others", [0, 30], ids=["all", "few"])
-def test_samples_have_their_blocks_and_turns(store: SqlStore | MemoryStore, others: int) -> None:
+def test_samples_have_their_blocks(store: SqlStore | MemoryStore, others: int) -> None:
     for number in range(others):  # a store uses another query to read few of many runnables
         store.add_runnable(replace(RUNNABLE, key=f"{number:032x}"))
     store.add(replace(measurement(key(0)), draw=DRAW))
@@ -359,7 +359,6 @@ def test_samples_have_their_blocks_and_turns(store: SqlStore | MemoryStore, othe
     store.add(replace(measurement(key(1, machine=OTHER_MACHINE)), draw=Draw(block="there")))
     samples = store.samples([RUNNABLE.key], MACHINE.id, ["wall"])[RUNNABLE.key]
     assert samples.blocks == {0: DRAW.block, 1: DRAW.block}
-    assert samples.turns == {0: 3, 1: 0}
 
 
 def test_samples_are_ordered_by_metric_and_ordinal_without_warmups(store: SqlStore | MemoryStore) -> None:

@@ -95,6 +95,7 @@ class BuildInputs:
         self._others = others
         self._recipes: dict[tuple[object, ...], tuple[Recipe, tuple[str, ...]]] = {}
         self._origins: dict[tuple[object, ...], Origin] = {}
+        self._steps: dict[tuple[object, ...], tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self._without: dict[tuple[str, frozenset[str]], BuildInputs] = {}
 
     def recipe(self, subject: Subject) -> Recipe:
@@ -152,13 +153,17 @@ class BuildInputs:
     def origin(self, cell: Cell) -> Origin:
         """Return how a cell is built and started; without a recipe if a file that it uses is missing."""
         plain, _ = self._plain_recipe(cell.subject)
-        any_revision = replace(cell, subject=replace(cell.subject, revision=ANY_REVISION))
-        steps = benchmark_steps(self._study, any_revision)
-        named = sources_named((*steps, *plain.env.values(), *texts_with_files(self._study, cell)))
+        alike = (id(plain), cell.subject.variant, cell.benchmark, cell.point)
+        if alike not in self._steps:
+            any_revision = replace(cell, subject=replace(cell.subject, revision=ANY_REVISION))
+            steps = benchmark_steps(self._study, any_revision)
+            named = sources_named((*steps, *plain.env.values(), *texts_with_files(self._study, cell)))
+            self._steps[alike] = steps, named
+        steps, named = self._steps[alike]
         sources = {name: revision.id for name, revision in self._revisions_of(cell.subject, named).items()}
         recipe = self.recipe(cell.subject)
         others = tuple(revision.id for revision in recipe.sources.values())
-        name = (id(plain), cell.subject.variant, cell.benchmark, cell.point, *others, *sources.values())
+        name = (*alike, *others, *sources.values())
         if name not in self._origins:
             self._origins[name] = self._origin(cell, recipe, steps, sources)
         return self._origins[name]

@@ -98,15 +98,13 @@ class Samples:
 
     It is not frozen only because frozen values take longer to create. `values` maps metrics to values by
     ordinal; `flags` has the flagged samples by ordinal. `failures` are the stages of failed invocations,
-    including warm-ups. `blocks` and `turns` belong to samples in a block, by ordinal: only samples of one block
-    are pairs.
+    including warm-ups. `blocks` has the samples in a block, by ordinal: only samples of one block are pairs.
     """
 
     values: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     flags: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     failures: tuple[Stage, ...] = ()
     blocks: Mapping[int, str] = field(default_factory=dict)
-    turns: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

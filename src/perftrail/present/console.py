@@ -604,6 +604,11 @@ def output() -> Console:
     return _console(sys.stdout, width=width)
 
 
+def is_limited(console: Console) -> bool:
+    """Whether lines of a console have a largest width, as on a terminal."""
+    return console.width != UNLIMITED_WIDTH
+
+
 def errors() -> Console:
     """Return the console of progress and warnings: stderr."""
     return _console(sys.stderr)
@@ -623,7 +628,7 @@ class SafeConsole(Console):
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
         safe = (
             part
-            if part.control or not part.text or part.text.isprintable()
+            if part.control or not part.text or part.text.replace("\n", "").isprintable()
             else Segment(escaped(part.text, longest=None, allowed=_HARMLESS), part.style)
             for part in buffer
         )

@@ -16,7 +16,7 @@ from perftrail.model.subject import Revision
 from perftrail.model.wording import change, counted, escaped
 from perftrail.present.answer_details import LONGEST_LINE, pins_words
 from perftrail.present.answer_sentence import headline_of, revision_name, stored_answers
-from perftrail.present.console import output, plain_table
+from perftrail.present.console import is_limited, output, plain_table
 from perftrail.present.html_page import inert
 from perftrail.present.report.answer import claim_words, counted_words, evidence_words
 from perftrail.present.report.words import correlation_words, row_value, size_words
@@ -167,12 +167,18 @@ MIN_WIDTH = 24
 """Minimum width in characters of the column of notes, and of the column of messages."""
 
 
+COLUMNS = ("revision", "variant", "benchmark", "point", "metric", "median [95 % interval]", "n", "notes")
+"""The columns of a table of rows, before the message of the revision."""
+
+
 def _print_history(rows: Sequence[Row], chosen: Sequence[Row | int]) -> None:
     """Print the chosen rows: each revision's message in the last column, on a narrow terminal above its rows."""
     console, equal = output(), equal_builds(rows)
+    if not is_limited(console):
+        _print_lines(rows, equal)
+        return
     texts = {id(row): _row_texts(row, equal.get(id(row))) for row in rows}
-    names = ("revision", "variant", "benchmark", "point", "metric", "median [95 % interval]", "n", "notes")
-    shown = [name for name in names if _needed(name, texts.values())]
+    shown = [name for name in COLUMNS if _needed(name, texts.values())]
     messages = any(each["message"] for each in texts.values())
     widths = {name: max(map(cell_len, (name, *(each[name] for each in texts.values())))) for name in shown}
     message_width = console.width - sum(width + PADDING for width in widths.values()) - PADDING
@@ -199,6 +205,48 @@ def _print_history(rows: Sequence[Row], chosen: Sequence[Row | int]) -> None:
         previous = each.subject.revision.id
         table.add_row(*cells, *([message] if messages else []))
     console.print(table)
+
+
+LINES_AT_ONCE = 1000
+"""Number of lines that are printed at once."""
+
+
+def _print_lines(rows: Sequence[Row], equal: Mapping[int, Revision]) -> None:
+    """Print all rows without a limit of the width, as a table would, but in little memory: they can be many."""
+    widths = dict.fromkeys((*COLUMNS, "message"), 0)
+    different: dict[str, set[str]] = {name: set() for name in ("variant", "benchmark")}
+    for row in rows:
+        texts = _row_texts(row, equal.get(id(row)))
+        for name, width in widths.items():
+            widths[name] = max(width, len(texts[name]) if texts[name].isascii() else cell_len(texts[name]))
+        for name, values in different.items():
+            values.add(texts[name])
+    optional = {"point", "notes", "message"}
+    shown = [
+        name
+        for name, width in widths.items()
+        if (width or name not in optional) and len(different.get(name, "two")) > 1
+    ]
+    widths = {name: max(widths[name], cell_len(name)) for name in shown}
+    lines = ["".join(_padded(name, name, widths[name]) for name in shown)]
+    output().print(Text(lines.pop(), style="bold"))
+    previous = ""
+    for row in rows:
+        texts = _row_texts(row, equal.get(id(row)))
+        if row.subject.revision.id == previous:
+            texts["message"] = ""
+        previous = row.subject.revision.id
+        lines.append("".join(_padded(name, texts[name], widths[name]) for name in shown))
+        if len(lines) == LINES_AT_ONCE:
+            output().out("\n".join(lines), highlight=False)
+            lines.clear()
+    if lines:
+        output().out("\n".join(lines), highlight=False)
+
+
+def _padded(name: str, text: str, width: int) -> str:
+    blanks = " " * (width - (len(text) if text.isascii() else cell_len(text)))
+    return f"{blanks}{text}  " if name == "n" else f"{text}{blanks}  "
 
 
 def _print_below_messages(

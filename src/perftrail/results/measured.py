@@ -192,6 +192,10 @@ class MeasuredHere:
                 self._metrics[name] = missing | self._metrics.get(name, frozenset())
         return self._samples
 
+    def forget_samples(self) -> None:
+        """Free the samples that were read; those that are needed again are read again."""
+        self._samples, self._metrics = {}, {}
+
     def _add(self, read: Mapping[str, Samples]) -> None:
         """Merge samples that were just read with known samples of the same runnables."""
         again = {key: _joined(self._samples[key], read[key]) for key in self._samples.keys() & read.keys()}

@@ -161,6 +161,8 @@ def show(view: View, *, metrics: Sequence[str] | None = None) -> Shown:
     """Read and analyse the samples of this machine; `metrics` selects by name. Builds and measures nothing."""
     measured = MeasuredHere(view)
     found = rows(view, metrics=metrics, measured=measured)
+    if len(view.study.variants) == 1:  # only comparisons of variants need them again
+        measured.forget_samples()
     return Shown(
         view=view,
         measured=measured,

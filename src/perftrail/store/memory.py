@@ -370,7 +370,6 @@ def _samples(outcomes: Sequence[Outcome], metrics: Collection[str]) -> Samples:
         flags={each.key.ordinal: each.flags for each in samples if each.flags},
         failures=tuple(each.failure.stage for each in outcomes if isinstance(each, FailedInvocation)),
         blocks={each.key.ordinal: each.draw.block for each in samples if each.draw.block},
-        turns={each.key.ordinal: each.draw.turn for each in samples if each.draw.block},
     )
 
 

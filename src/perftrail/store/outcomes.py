@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import groupby
 from math import isfinite
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, insert, select
@@ -352,7 +354,7 @@ def read_samples(
     for name, metric in known.items():
         _add_values(by_runnable, connection, parts, name, metric)
     flags, failures = _flags(connection, machine_id), _failures(connection, machine_id)
-    blocks, turns = _blocks(connection, parts)
+    blocks = _blocks(connection, parts)
     started = set(by_runnable)
     if not started.issuperset(keys):
         # Runnables without values may have failed invocations.
@@ -364,7 +366,6 @@ def read_samples(
             flags=flags.get(id, {}),
             failures=tuple(failures.get(id, ())),
             blocks=blocks.get(id, {}),
-            turns=turns.get(id, {}),
         )
         for id, key in keys.items()
         if id in started
@@ -398,25 +399,27 @@ def _add_values(
                 own[ordinal] = number
 
 
-def _blocks(
-    connection: Connection, parts: Sequence[Conditions]
-) -> tuple[Mapping[int, Mapping[int, str]], Mapping[int, Mapping[int, int]]]:
-    """Return the blocks of samples and their turns, each by runnable and ordinal."""
+def _blocks(connection: Connection, parts: Sequence[Conditions]) -> Mapping[int, Mapping[int, str]]:
+    """Return the blocks of samples by runnable and ordinal; runnables of one run share their mapping."""
     table, block = schema.invocation, schema.block
-    blocks: dict[int, dict[int, str]] = defaultdict(dict)
-    turns: dict[int, dict[int, int]] = defaultdict(dict)
+    blocks: dict[int, Mapping[int, str]] = {}
     names = {row[0]: row[1] for row in connection.execute(select(block.c.id, block.c.name))}
     if not names:
-        return blocks, turns
+        return blocks
+    shared: dict[tuple[tuple[int, int], ...], Mapping[int, str]] = {}
     for part in parts:
-        wanted = select(table.c.runnable_id, table.c.ordinal, table.c.block_id, table.c.turn).where(
-            *part, table.c.phase + 0 == SAMPLE, table.c.block_id.is_not(None)
+        wanted = (
+            select(table.c.runnable_id, table.c.ordinal, table.c.block_id)
+            .where(*part, table.c.phase + 0 == SAMPLE, table.c.block_id.is_not(None))
+            .order_by(table.c.runnable_id, table.c.machine_id, table.c.phase, table.c.ordinal)
         )
-        for rows in connection.execute(wanted, execution_options={"yield_per": BATCH}).partitions():
-            for id, ordinal, number, turn in rows:
-                blocks[id][ordinal] = names[number]
-                turns[id][ordinal] = turn or 0
-    return blocks, turns
+        rows = connection.execute(wanted, execution_options={"yield_per": BATCH})
+        for id, group in groupby(rows, itemgetter(0)):
+            own = tuple((ordinal, number) for _, ordinal, number in group)
+            if own not in shared:
+                shared[own] = {ordinal: names[number] for ordinal, number in own}
+            blocks[id] = shared[own]
+    return blocks
 
 
 def _flags(connection: Connection, machine: int) -> Mapping[int, Mapping[int, tuple[str, ...]]]:
