@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from perftrail.builds.build_log import Log
 from perftrail.builds.observing import observer, observing_words, read_trace
+from perftrail.builds.steps import ShellSteps
 from perftrail.model.reads import BuildReads
+from perftrail.process.launcher import Launcher
 from tests.needs import needs
 
 STRACE = observer()
@@ -107,16 +112,6 @@ def test_names_are_read_as_they_are(tree: Path) -> None:
     ("script", "why"),
     [
         ("git init -q . && git config user.name x", "git's data"),
-        (
-            'python3 -c \'import socket; s = socket.socket(socket.AF_UNIX); s.bind("s"); s.listen(); '
-            'socket.socket(socket.AF_UNIX).connect("s")\'',
-            "another process",
-        ),
-        (
-            'python3 -c \'import socket; s = socket.create_server(("127.0.0.1", 0)); '
-            "socket.create_connection(s.getsockname())'",
-            "another process",
-        ),
         ("cat /proc/self/cwd/ChangeLog", "/proc/self/cwd"),
     ],
 )
@@ -124,6 +119,91 @@ def test_what_strace_cannot_see_makes_an_observation_incomplete(tree: Path, scri
     reads = observe(tree, script)
     assert why in reads.incomplete
     assert reads.unread(["docs/a.txt"]) == frozenset()
+
+
+OWN_SERVERS = """
+import os, socket
+unix = socket.socket(socket.AF_UNIX)
+unix.bind("own")
+unix.listen()
+local = socket.create_server(("127.0.0.1", 0))
+every = socket.create_server(("", 0))
+if os.fork() == 0:
+    os.stat("own")
+    socket.socket(socket.AF_UNIX).connect("own")
+    socket.create_connection(local.getsockname())
+    socket.create_connection(("127.0.0.1", every.getsockname()[1]))
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+"""
+
+
+def test_a_build_may_ask_servers_that_it_started(tree: Path) -> None:
+    tree.with_name("servers.py").write_text(OWN_SERVERS)
+    assert observe(tree, "python3 ../servers.py").incomplete == ""
+
+
+def test_a_build_that_asks_a_server_that_it_did_not_start_is_incomplete(tree: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        script = f"import socket; socket.create_connection(('127.0.0.1', {port}))"
+        assert (
+            f"another process at 127.0.0.1 port {port}" in observe(tree, f'python3 -c "{script}"').incomplete
+        )
+
+
+IPV4 = '{{sa_family=AF_INET, sin_port=htons({1}), sin_addr=inet_addr("{0}")}}'
+IPV6 = (
+    '{{sa_family=AF_INET6, sin6_port=htons({1}), sin6_flowinfo=htonl(0), inet_pton(AF_INET6, "{0}", &sin6_addr), '
+    "sin6_scope_id=0}}"
+)
+LISTENS_AT_1 = f"""\
+1 bind(3<socket:[5]>, {IPV4.format("0.0.0.0", 0)}, 16) = 0
+1 listen(3<socket:[5]>, 5) = 0
+1 getsockname(3<socket:[5]>, {IPV4.format("0.0.0.0", 1)}, [16]) = 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "asked"),
+    [
+        (f"connect(4<socket:[7]>, {IPV6.format('::ffff:127.0.0.1', 1)}, 28) = 0", ""),
+        (f"connect(4<socket:[7]>, {IPV6.format('::ffff:127.0.0.1', 2)}, 28) = 0", "127.0.0.1 port 2"),
+        (f"connect(4<socket:[7]>, {IPV6.format('::1', 2)}, 28) = -1 EINPROGRESS (now)", "::1 port 2"),
+        (f"connect(4<socket:[7]>, {IPV4.format('0.0.0.0', 2)}, 16) = 0", "0.0.0.0 port 2"),
+        (f"connect(4<socket:[7]>, {IPV4.format('192.0.2.1', 1)}, 16) = 0", "192.0.2.1 port 1"),
+        (f"connect(4<socket:[7]>, {IPV4.format('127.0.0.1', 2)}, 16) = -1 ECONNREFUSED (refused)", ""),
+        (f'sendto(4<socket:[7]>, "a", 1, 0, {IPV4.format("127.0.0.1", 2)}, 16) = 1', "127.0.0.1 port 2"),
+        (f"sendmsg(4<socket:[7]>, {{msg_name={IPV4.format('127.0.0.1', 2)}, msg_iov=[]}}, 0) = 1", "127.0.0.1 port 2"),
+        ('sendto(4<socket:[7]>, "a", 1, MSG_NOSIGNAL, NULL, 0) = 1', ""),
+        ('connect(4<socket:[7]>, {sa_family=AF_UNIX, sun_path=@"daemon"}, 9) = 0', "@daemon"),
+        ('connect(4<socket:[7]>, {sa_family=AF_UNIX, sun_path="/run/daemon"}, 9) = 0', "/run/daemon"),
+        ('connect(4<socket:[7]>, {sa_family=AF_UNIX, sun_path="/run/systemd/userdb/io.names"}, 9) = 0', ""),
+        ("sendto(4<socket:[7]>, [], 20, 0, {sa_family=AF_NETLINK, nl_pid=0, nl_groups=00000000}, 12) = 20", ""),
+    ],
+)  # fmt: skip
+def test_whom_a_build_asks_is_read_from_every_kind_of_call(tmp_path: Path, call: str, asked: str) -> None:
+    trace = tmp_path / "trace"
+    trace.write_text(f"{LISTENS_AT_1}2 {call}\n")
+    incomplete = read_trace(trace, tree=tmp_path, directory=tmp_path).incomplete
+    assert f"another process at {asked}," in incomplete if asked else incomplete == ""
+
+
+def test_observing_does_not_wait_for_daemons(tree: Path) -> None:
+    assert STRACE is not None
+    trace = tree.with_name("trace")
+    steps = ShellSteps(
+        lines=["sleep 300 & cat sub/b.txt"],
+        directory=tree,
+        environment={"PATH": os.environ["PATH"]},
+        timeout_seconds=20.0,
+        prefix=observing_words(STRACE, trace),
+    )
+    with Launcher() as starter:
+        assert steps.run(starter, Log(path=tree.with_name("log"))) == ""
+    reads = read_trace(trace, tree=tree, directory=tree)
+    assert reads.incomplete == ""
+    assert "sub/b.txt" in reads.opened
 
 
 def test_an_empty_trace_is_incomplete(tmp_path: Path) -> None:

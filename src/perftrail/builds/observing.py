@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
+from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,10 @@ from perftrail.model.reads import BuildReads
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-CALLS = "trace=%file,fchdir,?getdents,?getdents64,connect,?io_uring_setup,?open_by_handle_at"
+CALLS = (
+    "trace=%file,fchdir,?getdents,?getdents64,?io_uring_setup,?open_by_handle_at,"
+    "bind,listen,getsockname,connect,sendto,sendmsg,?sendmmsg"
+)
 """System calls that name files, list directories or ask another process; ``?``: unknown on some machines."""
 
 WITHOUT_IO_URING = "inject=?io_uring_setup:error=ENOSYS"
@@ -35,8 +40,23 @@ def observer() -> str | None:
 
 
 def observing_words(program: str, trace: Path) -> tuple[str, ...]:
-    """Return the words before a command whose file accesses are appended to a file."""
-    options = ("-f", "-y", "-q", "--seccomp-bpf", "--output-append-mode", "-e", CALLS, "-e", WITHOUT_IO_URING)
+    """Return the words before a command whose file accesses are appended to a file.
+
+    strace is a grandchild of the command (``-D``), so that the command ends when its first process does. The launcher
+    then kills daemons that the command started, and strace, which would wait for them.
+    """
+    options = (
+        "-D",
+        "-f",
+        "-y",
+        "-q",
+        "--seccomp-bpf",
+        "--output-append-mode",
+        "-e",
+        CALLS,
+        "-e",
+        WITHOUT_IO_URING,
+    )
     return (program, *options, "-o", str(trace), "--")
 
 
@@ -57,7 +77,18 @@ _MOVE = frozenset({"rename", "renameat", "renameat2", "link", "linkat", "symlink
 _LIST = frozenset({"getdents", "getdents64"})
 _HIDING = frozenset({"chroot", "pivot_root", "mount", "open_by_handle_at", "io_uring_setup", "move_mount"})
 _ALIASES = ("/proc/self/cwd", "/proc/self/root")
-_HARMLESS_SOCKETS = ("/run/nscd/", "/var/run/nscd/")
+_SEND = frozenset({"connect", "sendto", "sendmsg", "sendmmsg"})
+_HARMLESS_SOCKETS = ("/run/nscd/", "/var/run/nscd/", "/run/systemd/userdb/", "/var/lib/sss/pipes/nss")
+"""Sockets of services that the C library asks for the names of users and groups."""
+
+_FAMILY = re.compile(r"(?:, |msg_name=)\{sa_family=(\w+)")
+_HARMLESS_FAMILIES = ("AF_NETLINK", "AF_UNSPEC")
+"""The kernel itself, and the end of a connection."""
+
+_UNIX = re.compile(r'sun_path=(?P<abstract>@?)"(?P<text>(?:[^"\\]|\\.)*)"')
+_HOST = re.compile(r'_port=htons\((?P<port>\d+)\).*?inet_(?:addr\(|pton\(AF_INET6, )"(?P<host>[^"]*)"')
+_BEGUN = ("EINPROGRESS", "EALREADY", "EINTR")
+"""Errors of connections that may be established nevertheless."""
 
 
 _Named = tuple[str | None, str]
@@ -90,6 +121,8 @@ class _Accesses:
     _directories: dict[str, None] = field(default_factory=dict)
     _directory_of: dict[str, str] = field(default_factory=dict)
     _begun: dict[str, str] = field(default_factory=dict)
+    _bound: dict[str, str] = field(default_factory=dict)
+    _listening: set[str] = field(default_factory=set)
 
     def __post_init__(self, directory: Path) -> None:
         self._directories[os.path.realpath(directory)] = None
@@ -113,9 +146,9 @@ class _Accesses:
 
     def _add_call(self, pid: str, name: str, arguments: str, result: str) -> None:
         succeeded = not result.startswith(("-1", "?"))
-        if name == "connect":
-            if _is_local_process(arguments, result):
-                self._doubt("the build asks another process, for example a compile server")
+        if name in _SEND or name in ("bind", "listen", "getsockname"):
+            if succeeded or any(error in result for error in _BEGUN):
+                self._use_socket(pid, name, arguments)
         elif name in _HIDING:
             if succeeded:
                 self._doubt(f"the build uses {name}, behind which strace sees no files")
@@ -130,6 +163,35 @@ class _Accesses:
             self.looked_up.update(paths)
             if succeeded:
                 self._add_success(pid, name, paths, arguments, result)
+
+    def _use_socket(self, pid: str, name: str, arguments: str) -> None:
+        """Note the addresses at which the build's own processes listen; doubt what it asks at any other address."""
+        socket = arguments.partition(">")[0].partition("<")[2]
+        if name == "listen":
+            self._listening.add(socket)
+        elif (family := _FAMILY.search(arguments)) is None or family[1] in _HARMLESS_FAMILIES:
+            return
+        elif name not in _SEND:
+            self._bound[socket] = self._address(pid, arguments)
+        else:
+            address = self._address(pid, arguments)
+            own = {self._bound.get(each) for each in self._listening}
+            if not (address.startswith(_HARMLESS_SOCKETS) or own & {address, *_also_reached(address)}):
+                self._doubt(f"the build asks another process at {address[:80]}, for example a compile server")
+
+    def _address(self, pid: str, arguments: str) -> str:
+        """Return the address in a call: a path, ``HOST port N``, or the text itself if it is another one."""
+        if (found := _UNIX.search(arguments)) is not None:
+            path = _unescaped(found["text"])
+            if found["abstract"]:
+                return f"@{path}"
+            return os.path.normpath(os.path.join(self._directory_of.get(pid, f"?{pid}"), path))  # noqa: PTH118 - any bytes
+        if (found := _HOST.search(arguments)) is None:
+            return arguments.partition("{")[2].partition("}")[0]
+        host = ip_address(found["host"])
+        if isinstance(host, IPv6Address):
+            host = host.ipv4_mapped or host
+        return f"{host} port {found['port']}"
 
     def _paths(self, pid: str, arguments: str, *, only_first: bool) -> list[_Named]:
         paths: list[_Named] = []
@@ -204,14 +266,13 @@ def _is_directory(arguments: str) -> bool:
     return "O_DIRECTORY" in flags or "O_PATH" in flags
 
 
-def _is_local_process(arguments: str, result: str) -> bool:
-    """Whether a process connects to another one on this machine, which may read files for the build."""
-    if result.startswith("-1") and "EINPROGRESS" not in result:
-        return False
-    if "AF_UNIX" in arguments:
-        path = _PATH.search(arguments)
-        return path is None or not _unescaped(path["text"]).startswith(_HARMLESS_SOCKETS)
-    return 'inet_addr("127.' in arguments or '"::1"' in arguments
+def _also_reached(address: str) -> tuple[str, ...]:
+    """Return the addresses for all interfaces at which a process of this machine may listen for an address."""
+    host, _, port = address.partition(" port ")
+    with suppress(ValueError):
+        if ip_address(host).is_loopback:
+            return (f"0.0.0.0 port {port}", f":: port {port}")
+    return ()
 
 
 def _unescaped(text: str) -> str:

@@ -418,6 +418,7 @@ def _opened_files(invoker: Invoker, ready: Ready) -> str | None:
     with invoker.temporary_directory() as scratch:
         words = (
             strace,
+            "-D",  # a daemon of the program does not delay the end
             "-f",
             "-qq",
             "--seccomp-bpf",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.builds.artefact import covers, has_linked_files
+from perftrail.builds.observing import CALLS as OBSERVED_CALLS
 from perftrail.errors import SourceError, StaleBuilds
 from perftrail.measure.build_inputs import NO_OTHERS, BenchmarkBuild, BuildInputs, Tools, no_tools
 from perftrail.measure.events import (
@@ -61,7 +62,7 @@ def _observation_key(
 ) -> str:
     """Return the content key of everything that an observation depends on except the tree."""
     builds = [[list(each.steps), dict(each.env)] for each in lines]
-    return content_key(builder.inputs_key(recipe), builds, sorted(named.opened))
+    return content_key(OBSERVED_CALLS, builder.inputs_key(recipe), builds, sorted(named.opened))
 
 
 _IN_TREE = re.compile(r"\{build\}([^\s\"';|&<>()]*)")
