@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.model.placeholders import fill, fill_some, names, split_command, study_files
+from perftrail.model.placeholders import fill, fill_some, names, split_command
 
 _TEXT = st.text(st.sampled_from("{}$ab'\" "), max_size=30)
 
@@ -80,8 +80,3 @@ def test_the_names_are_those_that_filling_replaces(text: str) -> None:
 def test_a_command_that_cannot_be_split_is_reported(command: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         split_command(command)
-
-
-def test_files_of_the_study_are_found_with_their_parameters_filled() -> None:
-    texts = ("{study}/run.py --data '{study}/in/{size}.txt'", "{study}", "{study}/run.py")
-    assert study_files(texts, {"size": 5}) == ("in/5.txt", "run.py")

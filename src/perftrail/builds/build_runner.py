@@ -14,6 +14,7 @@ from perftrail.builds.artefact import content_of_files
 from perftrail.builds.build_log import Log
 from perftrail.builds.compiler_caches import CACHE_SHARE, Caches, has_ccache, is_usable_sccache, write_wrapper
 from perftrail.builds.environment import build_environment, search_path
+from perftrail.builds.named_files import named_files
 from perftrail.builds.observing import observing_words, read_trace
 from perftrail.builds.repairs import repair
 from perftrail.builds.steps import ShellSteps
@@ -28,7 +29,7 @@ from perftrail.builds.trees import (
 from perftrail.errors import CheckoutFailed
 from perftrail.file_tree import remove_tree
 from perftrail.model.build import NO_DIRECTORY, Failure, ManualBuild
-from perftrail.model.placeholders import DATE, LAYOUT, fill, names, study_files
+from perftrail.model.placeholders import DATE, LAYOUT, fill, names
 from perftrail.model.reads import BuildReads
 from perftrail.model.wording import quoted
 
@@ -285,7 +286,7 @@ class BuildRunner:
 
     def study_files_digest(self, texts: Iterable[str]) -> str:
         """Return the digest of the study's files that texts name."""
-        return content_of_files(study_files(texts, {}), below=self._study)
+        return content_of_files(named_files(texts, {}, below=self._study), below=self._study)
 
     def _version(self, program: str, argument: str) -> str:
         environment = {"PATH": search_path(), "LC_ALL": "C.UTF-8"}

@@ -9,10 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of_files
+from perftrail.builds.named_files import named_files
 from perftrail.builds.repairs import repairs_key
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.measurement import Origin, Runnable
-from perftrail.model.placeholders import sources_named, study_files
+from perftrail.model.placeholders import sources_named
 from perftrail.model.plan import (
     benchmark_steps,
     command_line,
@@ -133,7 +134,8 @@ class BuildInputs:
         """
         study = Path(self._study.directory)
         texts = (*recipe.steps, *recipe.env.values())
-        files = (*study_files(texts, {}), *recipe.repairs.overlay.values(), *recipe.repairs.patches)
+        named = named_files(texts, {}, below=study)
+        files = (*named, *recipe.repairs.overlay.values(), *recipe.repairs.patches)
         if not all((study / file).exists() for file in files):
             return ""
         sandbox = self._study.sandbox
@@ -144,7 +146,7 @@ class BuildInputs:
             dict(recipe.env),
             list(recipe.outputs),
             recipe.incremental,
-            content_of_files(study_files(texts, {}), below=study),
+            content_of_files(named, below=study),
             list(repairs_key(recipe.repairs, study)),
             {name: revision.id for name, revision in recipe.sources.items()},
             sandbox.visible_settings("build") if sandbox.always else [],
@@ -185,7 +187,7 @@ class BuildInputs:
 
     def _origin(self, cell: Cell, recipe: Recipe, steps: Sequence[str], sources: Mapping[str, str]) -> Origin:
         study = Path(self._study.directory)
-        files = study_files((*steps, *texts_with_files(self._study, cell)), cell.point.as_dict())
+        files = named_files((*steps, *texts_with_files(self._study, cell)), cell.point.as_dict(), below=study)
         build = self.recipe_key(recipe)
         complete = build and all((study / file).exists() for file in files)
         content = (
@@ -204,15 +206,13 @@ class BuildInputs:
     def benchmark_build(self, cell: Cell, *, layout: int = 0) -> BenchmarkBuild:
         """Return the inputs of a cell's benchmark build, with the recipe's relink lines for a layout."""
         steps, env = benchmark_steps(self._study, cell, layout=layout), self.recipe(cell.subject).env
-        named = sources_named((*steps, *env.values(), *texts_with_files(self._study, cell)))
+        texts, study = texts_with_files(self._study, cell), Path(self._study.directory)
+        named = sources_named((*steps, *env.values(), *texts))
         return BenchmarkBuild(
             steps=steps,
             env=env,
             sources=self._revisions_of(cell.subject, named),
-            files=tuple(
-                str(Path(self._study.directory, name))
-                for name in study_files(texts_with_files(self._study, cell), cell.point.as_dict())
-            ),
+            files=tuple(str(study / name) for name in named_files(texts, cell.point.as_dict(), below=study)),
         )
 
     def _other_contents(self, cell: Cell, built: Built, benchmark_build_key: str) -> Mapping[str, str]:

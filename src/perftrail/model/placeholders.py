@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from perftrail.model.benchmark import Value
-
 Quote = Callable[[str], str]
 
 COMMON_PLACEHOLDERS = ("build", "study", "cpus", "revision")
@@ -41,7 +39,6 @@ PORT = "port"
 _SOURCE = "source."
 
 _TOKEN = re.compile(r"\{((?:source\.|data\.|port\.)?[A-Za-z_][A-Za-z0-9_-]*)\}|(\$\{)|(\{\{)|(\}\})|(\})")
-_STUDY_FILE = re.compile(r"\{study\}/+([^\s'\"<>|;&()]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +162,6 @@ def split_command(command: str) -> tuple[str, ...]:
     if not words or not words[0]:
         raise ValueError("names no program to run")
     return words
-
-
-def study_files(texts: Iterable[str], values: Mapping[str, Value]) -> tuple[str, ...]:
-    """Return the files below the study's directory that texts mention, relative to it, sorted.
-
-    >>> study_files(["{study}/data-{size}.txt"], {"size": 5})
-    ('data-5.txt',)
-    """
-    plain = {name: str(value) for name, value in values.items()}
-    return tuple(sorted({fill(path, plain) for text in texts for path in _STUDY_FILE.findall(text)}))
 
 
 def _pieces(text: str) -> Iterator[_Placeholder | _Text]:
