@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from perftrail.builds.toolchain import local_tools
 from perftrail.errors import ClusterError, LauncherError, SourceError, StoreError, StudyError, UsageError
 from perftrail.local_engine import LocalEngine
-from perftrail.measure.build_inputs import BuildInputs, no_tools
+from perftrail.measure.build_inputs import BuildInputs
 from perftrail.measure.build_workers import open_build_workers, open_builder, sandboxes
 from perftrail.measure.invocation import open_invoker
 from perftrail.measure.invocation_runner import InvocationRunner
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from perftrail.builds.toolchain import Toolchain
     from perftrail.builds.workers import BuildWorkers, RemoteBuildWorkers
     from perftrail.cluster.fleet import Fleet
     from perftrail.errors import PerftrailError
-    from perftrail.measure.build_inputs import Tools
     from perftrail.measure.invocation import Invoker
     from perftrail.measure.noise_policy import Noise
     from perftrail.measure.sources import Sources
@@ -110,7 +110,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         starter = Launcher()
         stack.callback(starter.close)
         machine = _measured_by(results, here)
-        tools = local_tools(starter).fingerprint if machine.id == here.id else no_tools
+        tools = local_tools(starter) if machine.id == here.id else None
         notes = () if machine.id == here.id else (_other_machine_note(machine),)
         try:
             sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
@@ -140,7 +140,7 @@ def _stored_view(
     study: Study,
     store: Store,
     machine: Machine,
-    tools: Tools,
+    tools: Toolchain | None,
     *,
     notes: Sequence[str],
     error: PerftrailError,
@@ -523,5 +523,5 @@ def _subject_builder(
         logs=logs,
         pins=sources.pins,
         others=sources.others,
-        tools=local_tools(starter).fingerprint,
+        tools=local_tools(starter),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import platform
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,51 @@ def test_a_c_library_without_the_name_of_glibc_is_musl(monkeypatch: pytest.Monke
     assert machine == platform.machine()
     assert library == "musl"
     assert tools
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """Two directories, `a` and `b`, with equal programs `planted` and `python3`."""
+    for path in (tmp_path / directory / name for directory in "ab" for name in ("planted", "python3")):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    return tmp_path
+
+
+def identities(text: str, path: Path) -> list[str]:
+    """Return the identities of the programs that a text names, as a new process finds them."""
+    return Toolchain(lambda *_: "Python 3\n", path=str(path)).programs([text])
+
+
+def test_a_program_is_its_version_its_path_and_its_content(programs: Path) -> None:
+    text = "planted < {planted}/x; python3 missing /other/planted"
+    here = identities(text, programs / "a")
+    planted, python = here
+    assert planted.startswith(f"planted\nplanted is {programs}/a/planted, content ")
+    assert python.startswith(f"python3: Python 3\npython3 is {programs}/a/python3, content ")
+    assert identities(text, programs / "b") != here
+    (programs / "a" / "planted").write_text("#!/bin/bash\n")
+    assert identities(text, programs / "a")[0] != planted
+    assert Toolchain(lambda *_: "Python 4", path=str(programs / "a")).programs([text])[1] != python
+
+
+def test_programs_are_searched_in_the_path_of_the_study(programs: Path) -> None:
+    tools = Toolchain(lambda *_: "", path=str(programs / "a"))
+    (there,) = tools.programs(["planted"], path=f"/missing:{programs}/b")
+    assert f"planted is {programs}/b/planted" in there
+
+
+def test_words_of_paths_and_placeholders_are_no_programs(programs: Path) -> None:
+    assert (
+        identities("{planted} {build}/planted /opt/planted planted/x --planted x-planted", programs / "a")
+        == []
+    )
+
+
+def test_a_cross_compiler_is_an_input_of_a_build(programs: Path) -> None:
+    tools = Toolchain(lambda *_: "", path=str(programs / "a"))
+    assert any(each.startswith("planted\n") for each in tools.fingerprint(["CC=planted make"]))
 
 
 @pytest.mark.skipif("glibc" not in platform.libc_ver(), reason="the C library here is not glibc")

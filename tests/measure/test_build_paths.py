@@ -211,6 +211,26 @@ def test_a_build_runs_at_its_own_path_when_paths_are_not_varied(tmp_path: Path) 
     assert outcome.draw == Draw(seed=5)
 
 
+def test_variables_of_the_shell_do_not_reach_a_benchmark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark = replace(STUDY.benchmarks["work"], env={"LC_NUMERIC": "C"})
+    equal_builds = EqualBuilds(tmp_path, study=replace(STUDY, benchmarks={"work": benchmark}))
+    equal_builds.invoke("one", draw=Draw(seed=5))
+    for name, value in {
+        "LC_ALL": "de_DE.UTF-8",
+        "LANG": "tr_TR",
+        "TZ": "Asia/Tokyo",
+        "GREETING": "hello",
+    }.items():
+        monkeypatch.setenv(name, value)
+    equal_builds.invoke("two", draw=Draw(seed=5))
+    here, there = (command.environment for command in equal_builds.starter.commands)
+    assert here == there
+    assert (here["LANG"], here["TZ"], here["LC_NUMERIC"]) == ("C.UTF-8", "UTC", "C")
+    assert "LC_ALL" not in here
+
+
 def test_a_study_that_sets_a_hash_seed_keeps_it(tmp_path: Path) -> None:
     benchmark = replace(STUDY.benchmarks["work"], env={"PYTHONHASHSEED": "0"})
     equal_builds = EqualBuilds(tmp_path, study=replace(STUDY, benchmarks={"work": benchmark}))

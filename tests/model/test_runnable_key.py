@@ -30,7 +30,7 @@ KEY_OF_PLAIN = "5a015824ba5175577463a2e8edfa94f7"
 """Key of `PLAIN` in every release: stored samples have it."""
 
 
-def key(benchmark: Benchmark, *, service: Service = DB) -> str:
+def key(benchmark: Benchmark, *, service: Service = DB, programs: tuple[str, ...] = ()) -> str:
     """Return the key of one cell of a study with this benchmark."""
     study = Study(
         title="a study",
@@ -47,11 +47,16 @@ def key(benchmark: Benchmark, *, service: Service = DB) -> str:
         point=Point((("n", 1),)),
     )
     built = Built(key="k", artefact="a", directory="/builds/k/tree", seconds=1.0)
-    return runnable_key(study, cell, Prepared(built=built, out="", artefact="o"))
+    return runnable_key(study, cell, Prepared(built=built, out="", artefact="o"), programs=programs)
 
 
 def test_a_benchmark_without_a_fixture_keeps_its_key() -> None:
     assert key(PLAIN) == KEY_OF_PLAIN
+
+
+def test_samples_of_other_programs_are_not_reused() -> None:
+    keys = {key(PLAIN, programs=programs) for programs in ((), ("awk 1",), ("awk 2",))}
+    assert len(keys) == 3
 
 
 @pytest.mark.parametrize(

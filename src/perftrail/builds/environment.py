@@ -1,4 +1,4 @@
-"""The environment of a build: small, clean, and the same for everybody."""
+"""The environment of builds and benchmarks: small, clean, and the same in every shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _INHERITED = (
-    "HOME",
     "CARGO_HOME",
     "RUSTUP_HOME",
     "SSL_CERT_FILE",
@@ -40,18 +39,23 @@ def _user_name() -> str:
         return str(os.getuid())
 
 
-def build_environment(*, temporary: Path) -> dict[str, str]:
-    """Return the variables of a build line, before the recipe's own."""
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+def declared_environment() -> dict[str, str]:
+    """Return the variables of a benchmark, before the study's own: locale and time zone are fixed.
+
+    `LC_ALL` is absent, so that a study can set `LANG` or `LC_NUMERIC`.
+    """
     user = _user_name()
     return {
-        "HOME": "/",
-        **inherited,
+        "HOME": os.environ.get("HOME", "/"),
         "USER": user,
         "LOGNAME": user,
         "PATH": search_path(),
         "LANG": "C.UTF-8",
-        "LC_ALL": "C.UTF-8",
         "TZ": "UTC",
-        "TMPDIR": str(temporary),
     }
+
+
+def build_environment(*, temporary: Path) -> dict[str, str]:
+    """Return the variables of a build line, before the recipe's own."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return {**inherited, **declared_environment(), "LC_ALL": "C.UTF-8", "TMPDIR": str(temporary)}

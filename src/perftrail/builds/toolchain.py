@@ -1,4 +1,4 @@
-"""The toolchain of a recipe: the versions of the tools that it names, and of the machine."""
+"""The programs of this machine that recipes and benchmarks name: their versions, paths and contents."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import platform
 import re
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perftrail.builds.artefact import content_of_files
 from perftrail.builds.environment import search_path
 from perftrail.file_tree import temporary_directory
 from perftrail.model.measurement import MISSING_TOOL
@@ -38,9 +40,12 @@ _ARGUMENTS = {
     "java": "-version",
     "zig": "version",
 }  # fmt: skip
-"""Tools whose version can change a build, with the argument that prints the version."""
+"""Tools that state their version, with the argument that prints it: a script that starts another one, for example."""
 
 _WORD = re.compile(r"[A-Za-z0-9_+.-]+")
+_PROGRAM = re.compile(r"(?<![\w/{.+-])[A-Za-z0-9_][\w+.-]*(?![\w/}.+-])")
+"""A word that a shell would search in the search path: not a part of a path or a placeholder."""
+
 _VERSION_SUFFIX = re.compile(r"-?\d+(\.\d+)*$")
 
 VersionQuery = Callable[[str, str], str]
@@ -48,32 +53,47 @@ VersionQuery = Callable[[str, str], str]
 
 
 class Toolchain:
-    """The versions of tools, each determined once."""
+    """The programs of this machine, each identified once by its version, path and content.
+
+    The path counts, because it decides about the packages of a virtual environment.
+    """
 
     def __init__(self, query: VersionQuery, *, path: str) -> None:
         self._query = query
         self._path = path
-        self._known: dict[str, str] = {}
+        self._known: dict[tuple[str, str], str] = {}
 
     def fingerprint(self, texts: Iterable[str]) -> list[str]:
-        """Return the machine's kind and the versions of the tools that shell lines and variables name."""
-        named = {word for text in texts for word in _WORD.findall(text) if _arguments(word)}
+        """Return the machine's kind and the identities of the programs that shell lines and variables name.
+
+        A tool that states its version is returned also if it is missing here.
+        """
+        lines = tuple(texts)
+        tools = {word for text in lines for word in _WORD.findall(text) if _arguments(word)}
         try:
             library = os.confstr("CS_GNU_LIBC_VERSION") or ""
         except (ValueError, OSError):
             library = "musl"  # it does not know this name
-        return [
-            platform.machine(),
-            library,
-            *(self._version(tool) for tool in sorted({*named, *_IMPLICIT_TOOLS})),
-        ]
+        found = map(self._identity, sorted({*tools, *_programs(lines), *_IMPLICIT_TOOLS}))
+        return [platform.machine(), library, *filter(None, found)]
 
-    def _version(self, tool: str) -> str:
-        if tool not in self._known:
-            program = shutil.which(tool, path=self._path)
-            version = f": {self._query(program, _arguments(tool))}" if program else MISSING_TOOL
-            self._known[tool] = f"{tool}{version}"
-        return self._known[tool]
+    def programs(self, texts: Iterable[str], *, path: str = "") -> list[str]:
+        """Return the identities of the programs in the search path, or in another `path`, that texts name."""
+        found = (self._identity(each, path) for each in sorted(_programs(texts)))
+        return [each for each in found if each and not each.endswith(MISSING_TOOL)]
+
+    def _identity(self, tool: str, path: str = "") -> str:
+        """Return a tool's version, if it states one, with its path and content; empty for a word without a program."""
+        name, arguments = (tool, path or self._path), _arguments(tool)
+        if name not in self._known:
+            program = shutil.which(tool, path=path or self._path)
+            if program is None:
+                self._known[name] = f"{tool}{MISSING_TOOL}" if arguments else ""
+            else:
+                version = f"{tool}: {self._query(program, arguments).rstrip()}" if arguments else tool
+                content = content_of_files([program], below=Path("/"))[:12]
+                self._known[name] = f"{version}\n{tool} is {program}, content {content}"
+        return self._known[name]
 
 
 def local_tools(starter: Starter) -> Toolchain:
@@ -82,6 +102,10 @@ def local_tools(starter: Starter) -> Toolchain:
     return Toolchain(
         lambda program, argument: version_of(starter, program, argument, environment), path=search_path()
     )
+
+
+def _programs(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in _PROGRAM.findall(text)}
 
 
 def _arguments(tool: str) -> str:

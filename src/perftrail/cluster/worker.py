@@ -260,7 +260,7 @@ class JobRunner:
 def _different_build(request: BuildRequest) -> ClusterError:
     return ClusterError(
         f"{request.subject}: the build here would differ from the command's: the tools, the source or the study's "
-        "files differ; install the same compilers and tools on every machine"
+        "files differ; install the same compilers and tools, at the same paths, on every machine"
     )
 
 

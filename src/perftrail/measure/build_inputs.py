@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,12 +12,13 @@ from perftrail.builds.named_files import named_files
 from perftrail.builds.repairs import repairs_key
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.measurement import Origin, Runnable
-from perftrail.model.placeholders import sources_named
+from perftrail.model.placeholders import fill, sources_named
 from perftrail.model.plan import (
     benchmark_steps,
     command_line,
     named_sources,
     recipe_of,
+    run_environment,
     texts_with_files,
 )
 from perftrail.model.runnable_key import RunnableKeys, runnable_key
@@ -27,8 +27,9 @@ from perftrail.model.subject import Revision
 from perftrail.ports import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from perftrail.builds.toolchain import Toolchain
     from perftrail.measure.sources import Eras
     from perftrail.model.build import Recipe
     from perftrail.model.plan import Cell
@@ -69,17 +70,12 @@ class BenchmarkBuild:
 ANY_REVISION = Revision(id="{revision}")
 """Stands for every revision in an origin, which covers the study and not the revision."""
 
-Tools = Callable[[Iterable[str]], Sequence[str]]
-"""Returns the versions of the tools that shell lines and variables name."""
-
-
-def no_tools(_: Iterable[str]) -> Sequence[str]:
-    """Return no tools: nothing is built here."""
-    return ()
-
 
 class BuildInputs:
-    """Returns the inputs of each subject and cell of a study; builds nothing and does not use the store."""
+    """Returns the inputs of each subject and cell of a study; builds nothing and does not use the store.
+
+    `tools` are the programs of this machine; without them, nothing is built here.
+    """
 
     def __init__(
         self,
@@ -87,7 +83,7 @@ class BuildInputs:
         eras: Eras,
         pins: Pins,
         others: Mapping[str, Source],
-        tools: Tools = no_tools,
+        tools: Toolchain | None = None,
     ) -> None:
         self._study = study
         self._tools = tools
@@ -189,6 +185,8 @@ class BuildInputs:
         study = Path(self._study.directory)
         files = named_files((*steps, *texts_with_files(self._study, cell)), cell.point.as_dict(), below=study)
         build = self.recipe_key(recipe)
+        lines = (*recipe.steps, *recipe.env.values(), *steps)
+        tools = self._tools.fingerprint(lines) if self._tools else ()
         complete = build and all((study / file).exists() for file in files)
         content = (
             build,
@@ -200,8 +198,17 @@ class BuildInputs:
         return Origin(
             recipe=content_key(*content) if complete else "",
             lines=(*recipe.steps, *steps, command_line(self._study, cell)),
-            tools=tuple(self._tools((*recipe.steps, *recipe.env.values(), *steps))),
+            tools=tuple(dict.fromkeys((*tools, *self._programs(cell)))),
         )
+
+    def _programs(self, cell: Cell) -> Sequence[str]:
+        """Return the identities of the programs that the lines and variables of a cell's benchmark name."""
+        if self._tools is None:
+            return ()
+        values = {name: str(value) for name, value in cell.point.as_dict().items()}
+        path = fill(run_environment(self._study, cell).get("PATH", ""), {"study": self._study.directory})
+        texts = [fill(text, values) for text in texts_with_files(self._study, cell)]
+        return self._tools.programs(texts, path=path)
 
     def benchmark_build(self, cell: Cell, *, layout: int = 0) -> BenchmarkBuild:
         """Return the inputs of a cell's benchmark build, with the recipe's relink lines for a layout."""
@@ -241,6 +248,7 @@ class BuildInputs:
                 cell,
                 prepared,
                 other_contents=self._other_contents(cell, prepared.built, benchmark_build_key),
+                programs=self._programs(cell),
             ),
             revision=cell.subject.revision.id,
             variant=cell.subject.variant,

@@ -6,7 +6,6 @@ one, and the noise observer.
 
 from __future__ import annotations
 
-import os
 import shlex
 import tempfile
 import time
@@ -16,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perftrail.builds.environment import declared_environment
 from perftrail.file_tree import emptied, remove_tree
 from perftrail.formats.printed import has_items, read_metrics
 from perftrail.measure.build_paths import BuildPaths, LinkedBuild
@@ -65,14 +65,8 @@ if TYPE_CHECKING:
     from perftrail.ports import Builder, Starter
 
 
-INHERITED_WHEN_COUNTED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
-"""The variables of perftrail's environment that a program receives while only counts are measured."""
-
 OUTPUT_CAP_BYTES = 16 << 20
 """How many bytes of a benchmark's output are kept, and searched for metrics."""
-
-INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
-"""The variables of perftrail's environment that a benchmark receives; the study adds the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +154,7 @@ class Invoker:
         build = linked.placeholders["build"] if linked else planned.ready.prepared.built.directory
         try:
             with self._fixtures.around(planned.ready, log, drawn=drawn.environment) as fixture:
-                command = self._command(planned.ready, log, INHERITED, fixture=fixture, linked=linked)
+                command = self._command(planned.ready, log, fixture=fixture, linked=linked)
                 command = replace(command, environment={**drawn.environment, **command.environment})
                 fixture.prepare(command)
                 with fixture.usage() as usage:
@@ -257,7 +251,6 @@ class Invoker:
                 command = self._command(
                     ready,
                     output,
-                    INHERITED,
                     fixture=fixture,
                     linked=linked,
                     text=benchmark.server,
@@ -288,7 +281,7 @@ class Invoker:
         build = planned.ready.prepared.built.directory
         try:
             with self._fixtures.around(planned.ready, log) as fixture:
-                command = self._command(planned.ready, log, INHERITED_WHEN_COUNTED, fixture=fixture)
+                command = self._command(planned.ready, log, fixture=fixture)
                 fixture.prepare(command)
                 ran, values, method = self._counted(command, counter)
                 failure = why_failed(ran, benchmark, log, command=command, build=build)
@@ -367,7 +360,7 @@ class Invoker:
         benchmark = self._study.benchmarks[ready.cell.benchmark]
         try:
             with self._fixtures.around(ready, log) as fixture:
-                command = change(self._command(ready, log, INHERITED, fixture=fixture, text=text))
+                command = change(self._command(ready, log, fixture=fixture, text=text))
                 fixture.prepare(command)
                 with fixture.usage() as usage:
                     ran = (start or self.starter.run)(command)
@@ -390,7 +383,6 @@ class Invoker:
         self,
         ready: Ready,
         log: Path,
-        inherited: tuple[str, ...],
         *,
         fixture: InvocationFixture,
         linked: LinkedBuild | None = None,
@@ -406,7 +398,7 @@ class Invoker:
             **{name: str(value) for name, value in cell.point.as_dict().items()},
             **fixture.placeholders,
         }
-        environment = {name: os.environ[name] for name in inherited if name in os.environ}
+        environment = declared_environment()
         environment |= {name: fill(text, values) for name, text in run_environment(self._study, cell).items()}
         if self._resident is not None:
             environment[RUNNERS] = str(self._resident.runners)
@@ -608,7 +600,7 @@ def _open_fixtures(
         open_starter=open_starter,
         directory=root / FIXTURES,
         logs=logs,
-        environment={name: os.environ[name] for name in INHERITED if name in os.environ},
+        environment=declared_environment(),
         network=network,
     )
     try:

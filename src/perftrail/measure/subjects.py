@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from perftrail.builds.artefact import covers, has_linked_files
 from perftrail.builds.observing import CALLS as OBSERVED_CALLS
 from perftrail.errors import SourceError, StaleBuilds
-from perftrail.measure.build_inputs import NO_OTHERS, BenchmarkBuild, BuildInputs, Tools, no_tools
+from perftrail.measure.build_inputs import NO_OTHERS, BenchmarkBuild, BuildInputs
 from perftrail.measure.events import (
     BenchmarkBuildFailed,
     BuilderMessage,
@@ -42,6 +42,7 @@ from perftrail.ports import ListableSource, ObservingBuilder
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
+    from perftrail.builds.toolchain import Toolchain
     from perftrail.measure.events import Event
     from perftrail.measure.sources import SkippedRevisions
     from perftrail.model.build import ManualBuild, Recipe
@@ -116,7 +117,7 @@ class SubjectBuilder:
         logs: Path = Path(),
         pins: Pins = NO_PINS,
         others: Mapping[str, Source] = NO_OTHERS,
-        tools: Tools = no_tools,
+        tools: Toolchain | None = None,
     ) -> None:
         self._study = study
         self._builder = builder

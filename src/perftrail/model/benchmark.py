@@ -128,7 +128,12 @@ class Benchmark:
         ),
     ] = None
     env: Annotated[
-        Mapping[str, str], Key("Variables added to the command's environment.", names=ENVIRONMENT)
+        Mapping[str, str],
+        Key(
+            "Variables added to the command's environment, which has only LANG=C.UTF-8, TZ=UTC and your PATH, HOME, "
+            "USER and LOGNAME.",
+            names=ENVIRONMENT,
+        ),
     ] = field(default_factory=dict)
     stdin: Annotated[
         str | None,

@@ -8,6 +8,7 @@ disturbances of a sample, and `select_samples` chooses the samples of an estimat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -19,7 +20,7 @@ from perftrail.model.build import Failure, Stage, content_key
 from perftrail.model.notation import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 Phase = Literal["warmup", "sample"]
@@ -117,7 +118,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """How a runnable is built and started: its recipe's lines, and the versions of the tools that they name.
+    """How a runnable is built and started: its recipe's lines, and the programs that they and the command name.
 
     `recipe` is the content key of everything in the study that decides this: lines, variables and files. It
     covers no revision and no tool, so that perftrail can distinguish a change of either from a change of the
@@ -176,14 +177,38 @@ def difference(why: str, then: Origin | None, now: Origin) -> Difference:
     pairs = (
         zip_longest(then.lines, now.lines, fillvalue="")
         if why == OLDER_RECIPE
-        else zip_longest(map(_first_line, then.tools), map(_first_line, now.tools), fillvalue="")
+        else tool_differences(then.tools, now.tools)
     )
     first = next(((one, other) for one, other in pairs if one != other), ("", ""))
     return Difference(why=why, then=first[0], now=first[1])
 
 
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0].strip()
+def tool_name(tool: str) -> str:
+    r"""Return the name of a tool from its entry in `Origin.tools`.
+
+    >>> tool_name("cc: cc 12.2.0"), tool_name("glibc 2.36"), tool_name("awk\nawk is /usr/bin/awk, content 1")
+    ('cc', 'glibc', 'awk')
+    """
+    return re.split(r"[:\s]", tool, maxsplit=1)[0]
+
+
+def tool_version(tool: str) -> str:
+    r"""Return the line of an entry in `Origin.tools` that states a version; empty if none is known.
+
+    >>> tool_version("cc: cc 12.2.0\ncc is /usr/bin/cc, content 1"), tool_version("awk\nawk is /usr/bin/awk")
+    ('cc: cc 12.2.0', '')
+    """
+    line, _, rest = tool.partition("\n")
+    return "" if tool.endswith(MISSING_TOOL) or (rest and line == tool_name(tool)) else line.strip()
+
+
+def tool_differences(then: Iterable[str], now: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the first differing line of each tool that differs, by name; empty where the tool was not used."""
+    before, after = {tool_name(tool): tool for tool in then}, {tool_name(tool): tool for tool in now}
+    for name in (*before, *(name for name in after if name not in before)):
+        one, other = before.get(name, ""), after.get(name, "")
+        lines = zip_longest(one.splitlines() or [""], other.splitlines() or [""], fillvalue="")
+        yield from [(old.strip(), new.strip()) for old, new in lines if old != new][:1]
 
 
 ForeignMethod = Literal["cpuacct", "proc-stat"]

@@ -9,7 +9,7 @@ from perftrail.model.fixture import fixture_content
 from perftrail.model.plan import command_line, run_environment, texts_with_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Prepared
@@ -19,21 +19,36 @@ if TYPE_CHECKING:
 
 
 def runnable_key(
-    study: Study, cell: Cell, prepared: Prepared, *, other_contents: Mapping[str, str] | None = None
+    study: Study,
+    cell: Cell,
+    prepared: Prepared,
+    *,
+    other_contents: Mapping[str, str] | None = None,
+    programs: Sequence[str] = (),
 ) -> str:
     """Return the content key of everything that can affect a cell's samples, and nothing else.
 
     The subject's artefact counts only if the command runs in the build, or mentions ``{build}``, also in its
     environment: files linked into the benchmark are part of the benchmark's artefact. `other_contents` maps each
-    mentioned other source to its tree's content key.
+    mentioned other source to its tree's content key. `programs` are the identities of the programs that the command
+    starts from the search path.
     """
-    return RunnableKeys(study, cell, other_contents=other_contents).key(prepared, cell.subject.revision)
+    return RunnableKeys(study, cell, other_contents=other_contents, programs=programs).key(
+        prepared, cell.subject.revision
+    )
 
 
 class RunnableKeys:
     """Content keys of one cell at many revisions, with fixed trees of other sources."""
 
-    def __init__(self, study: Study, cell: Cell, *, other_contents: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        study: Study,
+        cell: Cell,
+        *,
+        other_contents: Mapping[str, str] | None = None,
+        programs: Sequence[str] = (),
+    ) -> None:
         benchmark = study.benchmarks[cell.benchmark]
         mentioned = " ".join(texts_with_files(study, cell))
         self._build = benchmark.directory is not None or "{build}" in mentioned
@@ -56,6 +71,7 @@ class RunnableKeys:
             # Absent without a fixture, so that samples of studies without one keep their keys.
             *([fixture, dict(study.variants[cell.subject.variant].run.parts)] if fixture else []),
             *([benchmark.server] if benchmark.server else []),
+            *([["programs", *programs]] if programs else []),
             # Samples from a sandbox are not pooled with others.
             *(study.sandbox.visible_settings("run") if study.sandbox.always else []),
         )

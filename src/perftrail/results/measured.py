@@ -27,6 +27,7 @@ from perftrail.model.measurement import (
     Difference,
     Samples,
     difference,
+    tool_name,
 )
 from perftrail.model.plan import Cell, cells, subjects
 from perftrail.model.wording import listed
@@ -60,8 +61,8 @@ def outdated(view: View, cell: Cell, origin: Origin | None) -> str:
 def _other_tools(then: Sequence[str], now: Sequence[str]) -> bool:
     """Whether a tool changed. A missing tool is not a change, because nothing is built."""
     here = [tool for tool in now if not tool.endswith(MISSING_TOOL)]
-    known = {tool.partition(":")[0] for tool in here}
-    return here != [tool for tool in then if tool.partition(":")[0] in known]
+    known = {tool_name(tool) for tool in here}
+    return here != [tool for tool in then if tool_name(tool) in known]
 
 
 class MeasuredHere:

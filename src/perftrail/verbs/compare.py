@@ -29,7 +29,7 @@ from perftrail.measure.pairs import (
 )
 from perftrail.model.build import Failure
 from perftrail.model.json_data import to_plain
-from perftrail.model.measurement import MISSING_TOOL, Measurement
+from perftrail.model.measurement import Measurement, tool_differences, tool_name, tool_version
 from perftrail.model.plan import cells, same_everywhere
 from perftrail.model.source import STAGED, WORKING_TREE
 from perftrail.model.store_records import ComparisonRecord
@@ -291,9 +291,9 @@ def tools_of_both(origins: Iterable[Mapping[SideName, Origin]]) -> tuple[str, ..
         for each in origins
         if len(each) == 2
         for tool in each["base"].tools
-        if tool in each["head"].tools and tool and not tool.endswith(MISSING_TOOL)
+        if tool in each["head"].tools
     }
-    return tuple(_first_line(tool) for tool in shared)
+    return tuple(filter(None, map(tool_version, shared)))
 
 
 def origin_differences(origins: Iterable[Mapping[SideName, Origin]]) -> tuple[EnvironmentDifference, ...]:
@@ -307,16 +307,9 @@ def origin_differences(origins: Iterable[Mapping[SideName, Origin]]) -> tuple[En
         if base.recipe != head.recipe:
             first = next(((one, other) for one, other in lines if one != other), ("", ""))
             found[EnvironmentDifference(name="recipe", base=first[0], head=first[1])] = None
-        tools = zip_longest(map(_first_line, base.tools), map(_first_line, head.tools), fillvalue="")
-        for one, other in tools:
-            if one != other:
-                name = (one or other).partition(":")[0]
-                found[EnvironmentDifference(name=name, base=one, head=other)] = None
+        for one, other in tool_differences(base.tools, head.tools):
+            found[EnvironmentDifference(name=tool_name(one or other), base=one, head=other)] = None
     return tuple(found)
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0].strip()
 
 
 class Compare:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perftrail._version import __version__
 from perftrail.model.build import content_key
-from perftrail.model.measurement import MISSING_TOOL
+from perftrail.model.measurement import tool_version
 from perftrail.model.published import (
     Publication,
     PublishedComparison,
@@ -145,8 +145,7 @@ def _tools(data: ReportData) -> tuple[str, ...]:
         return ()
     for each in reversed(data.view.store.runnables(benchmark)):
         if each.revision == newest and each.origin is not None:
-            lines = (tool.partition("\n")[0].strip() for tool in each.origin.tools)
-            return tuple(line for line in lines if line and not line.endswith(MISSING_TOOL))
+            return tuple(filter(None, map(tool_version, each.origin.tools)))
     return ()
 
 
