@@ -18,6 +18,7 @@
     │   └── MachineLeft       the measuring machine left the cluster              exit 1
     ├── SettingsError         this machine's settings cannot be changed           exit 1
     ├── NoticeFailed          a receiver cannot be notified; it is retried        exit 1
+    ├── InputChanged          a file changed while a benchmark used it            exit 1
     ├── StaleBuilds           wrong builds were found and are built again         exit 1
     └── NoAnswer              the question could not be answered                  exit 1
 
@@ -131,6 +132,16 @@ class SettingsError(PerftrailError):
 
 class NoticeFailed(PerftrailError):
     """A receiver of notices is not reachable, or rejects the notice."""
+
+
+class InputChanged(PerftrailError):
+    """A file that a benchmark names changed since its content became part of the samples' key."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path}: changed while perftrail measured, so it discarded the last sample; repeat the command to measure "
+            "the present content. If the benchmark writes this file, let it write to its working directory or {data}"
+        )
 
 
 class StaleBuilds(PerftrailError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 import tracemalloc
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.builds import artefact
-from perftrail.builds.artefact import content_of, without_debug_information
+from perftrail.builds.artefact import content_of, content_of_input, without_debug_information
 
 
 @pytest.fixture
@@ -161,3 +162,30 @@ def test_an_object_whose_section_table_is_out_of_reach_counts_as_it_is(wide: boo
     struct.pack_into("<HHH", header, 58 if wide else 46, 64, 3, 0)
     assert without_debug_information(bytes(header)) == header
     assert artefact.loader_texts(bytes(header)) == header
+
+
+@pytest.mark.parametrize("settled_ns", [2_000_000_000, -1_000_000_000_000])
+def test_another_content_with_the_size_and_date_of_before_is_another_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settled_ns: int
+) -> None:
+    """Also for a file that changed long ago."""
+    monkeypatch.setattr(artefact, "_SETTLED_NS", settled_ns)
+    file, directory = tmp_path / "inputs" / "file", tmp_path / "inputs"
+    directory.mkdir()
+    file.write_text("1")
+    before = content_of_input(file), content_of_input(directory)
+    date = file.stat().st_mtime_ns
+    (tmp_path / "new").write_text("2")
+    (tmp_path / "new").replace(file)
+    os.utime(file, ns=(date, date))
+    after = content_of_input(file), content_of_input(directory)
+    assert not set(before) & set(after)
+    assert content_of_input(tmp_path / "missing") == "missing"
+
+
+def test_an_input_that_did_not_change_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artefact, "_SETTLED_NS", -1_000_000_000_000)
+    (tmp_path / "file").write_text("1")
+    misses = artefact._content_in_state.cache_info().misses
+    assert content_of_input(tmp_path / "file") == content_of_input(tmp_path / "file")
+    assert artefact._content_in_state.cache_info().misses == misses + 1

@@ -96,6 +96,16 @@ def test_the_studys_files_count_by_their_content(project: Project) -> None:
     assert Path(absolute.out).is_dir()
 
 
+def test_a_file_that_is_edited_during_a_build_counts_as_it_was_before(project: Project) -> None:
+    data = project.root / "data.txt"
+    data.write_text("one")
+    built = project.build(project.commit(LIBRARY), STATIC)
+    first = prepared(project, built, "true", files=("data.txt",))
+    edited = prepared(project, built, f"echo two > {data.resolve()}x; mv {data}x {data}", files=("data.txt",))
+    assert data.read_text() == "two\n"
+    assert edited.artefact == first.artefact
+
+
 def test_without_lines_there_is_an_empty_directory(project: Project) -> None:
     one = prepared(project, project.build(project.commit(LIBRARY), STATIC))
     other = prepared(project, project.build(project.commit(slower(2)), STATIC))

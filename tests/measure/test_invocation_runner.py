@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.errors import InputChanged
 from perftrail.measure.invocation_runner import RunnableOutcomes, most_failed
 from perftrail.measure.pairs import PairedOutcomes
+from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Draw, FailedInvocation, InvocationKey, Measurement
 from perftrail.model.plan import cells, subjects
@@ -17,6 +19,7 @@ from tests.fakes.subject_builder import FakeSource, FakeStarter
 from tests.measure.fake_session import a_session, a_study, drain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from perftrail.measure.session import Session
@@ -65,6 +68,49 @@ def test_a_known_sample_keeps_the_draw_that_it_was_taken_with(tmp_path: Path) ->
     _, again = drain(session.runner.outcome(ready, "sample", 0, draw=Draw(block="other")))
     assert again.draw == DRAW
     assert session.runner.started == 1
+
+
+def edited_session(tmp_path: Path, edit: Callable[[Path], object]) -> Session:
+    """A session of a benchmark that reads a file; each invocation edits the file."""
+    file = tmp_path / "study" / "data.txt"
+    file.parent.mkdir()
+    file.write_text("1")
+
+    def ended(_: tuple[str, ...]) -> Ended:
+        edit(file)
+        return Exited(code=0)
+
+    study = a_study(
+        directory=str(file.parent), benchmarks={"work": Benchmark(command="{build}/work {study}/data.txt")}
+    )
+    starter = FakeStarter(seconds=lambda _: 1.0, ended=ended)
+    return a_session(study, tmp_path, source=FakeSource(1), starter=starter)
+
+
+@pytest.mark.parametrize("edit", [lambda file: file.write_text("2"), lambda file: file.unlink()])
+def test_a_sample_whose_input_was_edited_meanwhile_is_discarded(
+    tmp_path: Path, edit: Callable[[Path], object]
+) -> None:
+    session = edited_session(tmp_path, edit)
+    ready = ready_in(session)
+    with pytest.raises(InputChanged, match=r"study/data\.txt: changed while perftrail measured"):
+        drain(session.runner.outcome(ready, "sample", 0))
+    assert not session.store.outcomes([ready.runnable.key], session.machine.id).get(ready.runnable.key)
+
+
+def test_nothing_is_measured_after_an_input_was_edited(tmp_path: Path) -> None:
+    session = edited_session(tmp_path, lambda _: None)
+    ready = ready_in(session)
+    (tmp_path / "study" / "data.txt").write_text("2")
+    with pytest.raises(InputChanged):
+        drain(session.runner.outcome(ready, "sample", 0))
+    assert session.runner.started == 0
+
+
+def test_an_input_that_is_written_again_with_equal_content_is_the_same(tmp_path: Path) -> None:
+    session = edited_session(tmp_path, lambda file: file.write_text(file.read_text()))
+    _, outcome = drain(session.runner.outcome(ready_in(session), "sample", 0))
+    assert isinstance(outcome, Measurement)
 
 
 def test_starts_that_were_handed_out_keep_their_draws(tmp_path: Path) -> None:

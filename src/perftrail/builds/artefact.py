@@ -13,7 +13,9 @@ import os
 import re
 import stat
 import struct
+import time
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -267,15 +269,32 @@ def content_of_files(paths: Collection[str], *, below: Path) -> str:
     absolute = {below / name for name in paths}
     names = {str(path.relative_to(below) if path.is_relative_to(below) else path): path for path in absolute}
     for name, path in sorted(names.items()):
-        if path.is_dir():
-            inside = content_of(path, None, keys=()).digest
-        elif path.is_file():
-            with path.open("rb") as file:
-                inside = hashlib.file_digest(file, "sha256").hexdigest()
-        else:
-            inside = "missing"
-        digest.update(f"{name}\0{inside}\n".encode(errors="surrogateescape"))
+        digest.update(f"{name}\0{content_of_input(path)}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
+
+
+_SETTLED_NS = 2_000_000_000
+"""A file that changed more recently may change again without another date: its digest is not kept."""
+
+
+def content_of_input(path: Path) -> str:
+    """Return the digest of a file, or of all files of a directory; read again only if a size, date or inode changed."""
+    states = [("", path.stat())] if path.exists() else []
+    if path.is_dir():
+        states += [(entry.path, entry.status) for entry in entries_below(path, skipped=_EXCLUDED)]
+    facts = tuple((name, of.st_size, of.st_mtime_ns, of.st_ctime_ns, of.st_ino) for name, of in states)
+    settled = all(of.st_ctime_ns < time.time_ns() - _SETTLED_NS for _, of in states)
+    return (_content_in_state if settled else _content_in_state.__wrapped__)(path, facts)
+
+
+@lru_cache(maxsize=4096)
+def _content_in_state(path: Path, _: tuple[tuple[object, ...], ...]) -> str:
+    if path.is_dir():
+        return content_of(path, None, keys=()).digest
+    if not path.is_file():
+        return "missing"
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 _ORIGIN = b"$ORIGIN"

@@ -323,9 +323,19 @@ class LocalBuilder:
         sources: Mapping[str, Revision] = NO_SOURCES,
     ) -> str:
         """Return the content key of a built subject, a benchmark's build lines with their files, and their tools."""
+        used = content_of_files(files, below=self._study)
+        return self._benchmark_build_key(built, steps, env, used, sources)
+
+    def _benchmark_build_key(
+        self,
+        built: Built,
+        steps: Sequence[str],
+        env: Mapping[str, str],
+        used: str,
+        sources: Mapping[str, Revision],
+    ) -> str:
         texts = (*steps, *env.values())
         named = self._runner.study_files_digest(texts)
-        used = content_of_files(files, below=self._study)
         tools = self._runner.tools.fingerprint(texts) if steps else []
         other_trees = self._runner.trees.content(sources)
         return content_key(_KEY_VERSION, built.key, list(steps), dict(env), named, used, tools, *other_trees)
@@ -341,7 +351,8 @@ class LocalBuilder:
         sources: Mapping[str, Revision] = NO_SOURCES,
     ) -> Prepared | Failure:
         """Run a benchmark's build lines with ``{out}`` at ``builds/KEY/bench/BENCHMARK_KEY``, unless that exists."""
-        key = self.benchmark_build_key(built, steps=steps, env=env, files=files, sources=sources)
+        used = content_of_files(files, below=self._study)  # only once: the files may be edited meanwhile
+        key = self._benchmark_build_key(built, steps, env, used, sources)
         directory = Path(built.directory).parent / "bench"
         workspace = Workspace(
             home=directory / key,
@@ -371,7 +382,7 @@ class LocalBuilder:
                         seconds=seconds,
                     )
                 try:
-                    artefact = self._benchmark_artefact(built, key, workspace, files)
+                    artefact = _benchmark_artefact(built, key, workspace, used)
                     size = bytes_below(workspace.home) + bytes_below(benchmark_source_trees(workspace.home))
                 except OSError as error:
                     remove_tree(workspace.home)
@@ -514,20 +525,19 @@ class LocalBuilder:
             build=build,
         )
 
-    def _benchmark_artefact(
-        self, built: Built, key: str, workspace: Workspace, files: Collection[str]
-    ) -> str:
-        """Return the artefact of a benchmark build; it includes the subject's outputs if the program refers to them.
-
-        A program linked against a shared library is the same for every subject: only the library's path in it shows
-        that it is a different program.
-        """
-        content = content_of(workspace.home, None, keys=[built.key, key])
-        subject = built.artefact if content.mentions_build else ""
-        return content_key(content.digest, content_of_files(files, below=self._study), subject)
-
     def _lock(self, key: str) -> Path:
         return self._builds / "locks" / f"{key}.lock"
+
+
+def _benchmark_artefact(built: Built, key: str, workspace: Workspace, used: str) -> str:
+    """Return the artefact of a benchmark build; it includes the subject's outputs if the program refers to them.
+
+    A program linked against a shared library is the same for every subject: only the library's path in it shows that it
+    is a different program. `used` is the digest of the study's files that the benchmark names.
+    """
+    content = content_of(workspace.home, None, keys=[built.key, key])
+    subject = built.artefact if content.mentions_build else ""
+    return content_key(content.digest, used, subject)
 
 
 def _path_too_long(error: OSError) -> str:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from perftrail.builds.artefact import covers, has_linked_files
+from perftrail.builds.artefact import content_of_input, covers, has_linked_files
 from perftrail.builds.observing import CALLS as OBSERVED_CALLS
-from perftrail.errors import SourceError, StaleBuilds
+from perftrail.errors import InputChanged, SourceError, StaleBuilds
 from perftrail.measure.build_inputs import NO_OTHERS, BenchmarkBuild, BuildInputs
 from perftrail.measure.events import (
     BenchmarkBuildFailed,
@@ -76,7 +76,8 @@ class Ready:
 
     `layout` is the seed of its relinking; 0: as its recipe links it. The samples of every layout belong to
     one runnable. `content` is the content key of the program: equal for two layouts with equal files. It is
-    the key of `runnable` as linked, and another key with a layout.
+    the key of `runnable` as linked, and another key with a layout. `inputs` are the files that the benchmark names,
+    each with the digest of its content.
     """
 
     cell: Cell
@@ -84,6 +85,13 @@ class Ready:
     prepared: Prepared
     layout: int = 0
     content: str = ""
+    inputs: tuple[tuple[str, str], ...] = ()
+
+    def check_inputs(self) -> None:
+        """Raise `InputChanged` if a file changed since this cell became ready."""
+        for path, content in self.inputs:
+            if content_of_input(Path(path)) != content:
+                raise InputChanged(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -502,7 +510,14 @@ class SubjectBuilder:
             return outcome
         assert isinstance(outcome, Prepared)
         runnable = self.build_inputs.runnable(cell, outcome, key)
-        return Ready(cell=cell, runnable=runnable, prepared=outcome, layout=layout, content=runnable.key)
+        return Ready(
+            cell=cell,
+            runnable=runnable,
+            prepared=outcome,
+            layout=layout,
+            content=runnable.key,
+            inputs=tuple((path, content_of_input(Path(path))) for path in benchmark_build.files),
+        )
 
     def _compare_layouts(self, linked: Ready, relinked: Ready) -> Iterator[RelinkedWithoutEffect]:
         """Report once that several layouts have equal files, so that relinking has no effect."""
