@@ -26,6 +26,7 @@ PROMISES = {
     "kills": "after a kill at any system call, no invocation is lost or stored twice, and the answer is the same",
     "outside_root": "a hostile source, patch or backup changes nothing outside its directory, and stays in its limits",
     "sandbox_escapes": "a program in the sandbox reaches nothing that docs/how-to/sandbox.md closes",
+    "stale": "an input that changed is measured again, or the documentation says that its change is not seen",
     "web": "no request makes the dashboard fail, break its schema, or serve a client without permission",
     "soak": "after 50,000 invocations, perftrail uses no more memory, and nothing is left over",
 }
