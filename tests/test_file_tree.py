@@ -12,7 +12,18 @@ from pathlib import Path
 import pytest
 
 from perftrail import file_tree
-from perftrail.file_tree import MOST_DEPTH, NewTree, TreeTooDeep, empty_directory, entries_below, remove_tree
+from perftrail.file_tree import (
+    MOST_DEPTH,
+    NewTree,
+    TreeTooDeep,
+    create_directory,
+    empty_directory,
+    entries_below,
+    exclusive_lock,
+    open_to_read,
+    remove_tree,
+    write_file,
+)
 from tests.needs import needs
 
 
@@ -172,3 +183,43 @@ def test_old_temporary_directories_of_killed_processes_are_removed(
         found = {path.name for path in tmp_path.iterdir()} - {directory.name}
     assert found == {names["new"], names["alive"], names["other"], f"perftrail-tmp-{dead.pid}-link"}
     assert not directory.exists()
+
+
+def test_files_are_written_over_files_but_not_through_links(tmp_path: Path, outside: Path) -> None:
+    write_file(tmp_path / "file", "more than that\n")
+    write_file(tmp_path / "file", "text\n")
+    write_file(tmp_path / "file", b"bytes\n", append=True)
+    assert (tmp_path / "file").read_text() == "text\nbytes\n"
+    for target in (outside / "kept", outside / "new"):
+        link = tmp_path / f"link to {target.name}"
+        link.symlink_to(target)
+        with pytest.raises(OSError, match="It is a symbolic link"):
+            write_file(link, "text")
+        with pytest.raises(OSError, match="Too many levels of symbolic links"), exclusive_lock(link):
+            pass
+    (tmp_path / "directory").symlink_to(outside)
+    with pytest.raises(OSError, match="It is a symbolic link"):
+        create_directory(tmp_path / "directory")
+    assert [path.name for path in outside.iterdir()] == ["kept"]
+    assert (outside / "kept").read_bytes() == b""
+
+
+def test_a_pipe_without_its_other_end_is_refused_at_once_and_devices_that_a_shell_passes_are_read(
+    tmp_path: Path,
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="It is not a regular file"):
+        open_to_read(tmp_path / "pipe")
+    with pytest.raises(OSError, match="No such device or address"):
+        write_file(tmp_path / "pipe", "text")
+    with pytest.raises(IsADirectoryError):
+        open_to_read(tmp_path)
+    write_file(Path("/dev/null"), "text")
+    reading, writing = os.pipe()
+    os.write(writing, b"from a shell")
+    os.close(writing)
+    try:
+        with open_to_read(Path(f"/dev/fd/{reading}")) as file:
+            assert file.read() == b"from a shell"
+    finally:
+        os.close(reading)

@@ -174,5 +174,9 @@ MACHINE_ERRORS = {
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
     errno.ENFILE: "close programs with many open files",
     errno.ENOMEM: "free memory",
+    **dict.fromkeys(
+        (errno.EISDIR, errno.ELOOP, errno.ENOTDIR, errno.ENXIO),
+        "remove or rename what perftrail did not create there",
+    ),
 }
 """Errors of the machine, not of perftrail, with their remedy. Any command may raise them at any file."""

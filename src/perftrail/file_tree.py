@@ -1,4 +1,4 @@
-"""Remove and create untrusted trees, claim temporary files, lock and publish files, find the user's cache.
+"""Remove and create untrusted trees, claim temporary files, open, lock and publish files, find the user's directories.
 
 Trees that untrusted programs wrote are removed without following links, including unreadable parts. A claimed file
 belongs to a living process, so that leftovers of killed ones can be removed.
@@ -45,6 +45,12 @@ def user_cache() -> Path:
     """Return perftrail's directory in the user's cache, as the XDG base directory specification defines it."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(named) if Path(named).is_absolute() else user_home() / ".cache") / "perftrail"
+
+
+def user_state() -> Path:
+    """Return perftrail's directory in the user's state, as the XDG base directory specification defines it."""
+    named = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(named) if Path(named).is_absolute() else user_home() / ".local" / "state") / "perftrail"
 
 
 @contextmanager
@@ -356,8 +362,64 @@ def try_exclusive_lock(path: Path) -> Iterator[bool]:
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
-        yield file.fileno()
+    descriptor = os.open(
+        path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    )
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def open_to_read(path: Path, *, follow: bool = True) -> IO[bytes]:
+    """Open a regular file, without waiting for a pipe. Raises `OSError`.
+
+    Paths below ``/dev`` may be pipes and devices: ``/dev/stdin``, and what a shell passes.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    return os.fdopen(_opened_file(path, flags), "rb")
+
+
+def write_file(path: Path, content: bytes | str, *, append: bool = False) -> None:
+    """Write a file that the user named, but not through a link, and without waiting for a pipe. Raises `OSError`.
+
+    A repository may contain a link with a name that perftrail's guides use. Paths below ``/dev`` may be anything.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_APPEND if append else os.O_TRUNC)
+    if not _is_device_path(path):
+        refuse_link(path)
+        flags |= os.O_NOFOLLOW
+    with os.fdopen(_opened_file(path, flags), "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def create_directory(path: Path) -> Path:
+    """Create a directory and its parents, unless they exist; refuse a link to one. Raises `OSError`."""
+    refuse_link(path)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def refuse_link(path: Path) -> None:
+    """Raise `OSError` for a symbolic link."""
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "It is a symbolic link", str(path))
+
+
+def _is_device_path(path: Path) -> bool:
+    return path.is_absolute() and path.parts[1:2] in (("dev",), ("proc",))
+
+
+def _opened_file(path: Path, flags: int) -> int:
+    """Open a file that is regular, or below ``/dev``; reading and writing it blocks as usual."""
+    descriptor = os.open(path, flags, 0o666)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode) or not (stat.S_ISREG(mode) or _is_device_path(path)):
+        os.close(descriptor)
+        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.ENXIO
+        raise OSError(code, "Is a directory" if stat.S_ISDIR(mode) else "It is not a regular file", str(path))
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def publish(finished: Path, path: Path) -> None:

@@ -116,6 +116,29 @@ def test_an_export_of_several_revisions_needs_a_directory(
     assert len(json.loads(capsys.readouterr().out)["files"]) == 2
 
 
+def test_no_file_is_written_or_read_through_what_a_repository_may_contain_in_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, outside = tmp_path / "study", tmp_path / "outside"
+    outside.mkdir()
+    assert perftrail("import", *write_nightly_results(tmp_path)[:2], "-o", str(study)) == 0
+    (tmp_path / "samples.csv").symlink_to(outside / "new")
+    assert perftrail("export", str(study), "--format", "csv", "-o", str(tmp_path / "samples.csv")) == 2
+    assert "t is a symbolic link" in capsys.readouterr().err
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "charts").symlink_to(outside)
+    assert perftrail("report", str(study), "--format", "markdown", "-o", str(tmp_path / "page")) == 2
+    assert "t is a symbolic link" in capsys.readouterr().err
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "samples").symlink_to(outside)
+    assert perftrail("import", str(tmp_path / "night-1.json"), "-o", str(tmp_path / "other")) == 1
+    assert "t is a symbolic link" in capsys.readouterr().err
+    os.mkfifo(tmp_path / "night-11.json")
+    assert perftrail("import", str(tmp_path / "night-11.json"), "-o", str(study)) == 2
+    assert "t is not a regular file" in capsys.readouterr().err
+    assert not list(outside.iterdir())
+
+
 def test_an_export_names_the_metrics_that_are_missing_in_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from perftrail.errors import UsageError
 from perftrail.measure.events import GivenUp, Invoked
 from perftrail.measure.session import Session
 from perftrail.measure.subjects import Ready
@@ -22,7 +23,7 @@ from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision, Subject
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.backport.backport import Backport
-from perftrail.verbs.backport.patch import FittedPatch
+from perftrail.verbs.backport.patch import FittedPatch, write_patch
 from perftrail.verbs.backport.result import BackportReport, MetricResult, Role
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
@@ -33,6 +34,18 @@ FITTED = FittedPatch(
     patched=Patched(base=OLD, patch=Patch(text=b"a patch", files=()), revision=PATCHED), fix=FIXED
 )
 POLICY = MeasurePolicy(invocations=Invocations(least=3, most=40), warmups=1, precision=0.02)
+
+
+def test_a_patch_is_not_written_through_a_link_of_a_repository(tmp_path: Path) -> None:
+    """A link to a file that does not exist yet could name a file that a shell reads at its start."""
+    file, startup = tmp_path / "revert-r1.patch", tmp_path / "startup"
+    file.symlink_to(startup)
+    with pytest.raises(UsageError, match="cannot be written: It is a symbolic link"):
+        write_patch(file, FITTED)
+    assert not startup.exists()
+    file.unlink()
+    write_patch(file, FITTED)
+    assert file.read_text().endswith("a patch")
 
 
 def study(**changes: object) -> Study:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from perftrail.errors import FormatError
+from perftrail.file_tree import open_to_read
 from perftrail.formats.document import HEAD_BYTES, NO_FILE, FileContext
 from perftrail.model.wording import listed, quoted, suggestion
 
@@ -154,7 +155,7 @@ def _format(name: str) -> Format:
 
 
 def _content(path: Path) -> bytes:
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         content = file.read(LARGEST_BYTES + 1)
     if not content.startswith(_GZIP_MAGIC):
         return content

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from perftrail.errors import NoAnswer, UsageError
+from perftrail.file_tree import write_file
 from perftrail.model.wording import counted, escaped, listed
 from perftrail.present.html_page import WrittenFileJson
 from perftrail.present.output_settings import next_line
@@ -101,7 +102,7 @@ def _write(files: Mapping[str, bytes], destination: Path) -> list[Path]:
     try:
         for path, content in zip(paths, files.values(), strict=True):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            write_file(path, content)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(

@@ -13,6 +13,7 @@ from rich.text import Text
 from perftrail.charts.comparison import ComparisonRow, ratio_chart
 from perftrail.charts.frame import Palette
 from perftrail.errors import PerftrailError, UsageError
+from perftrail.file_tree import write_file
 from perftrail.model.wording import counted, escaped
 from perftrail.present.console import output, plain_table
 from perftrail.present.failures import failure_words
@@ -152,9 +153,9 @@ def _write_one(gate: Gate, format_name: str, file: Path) -> None:
     image = draw(gate)
     try:
         if format_name == "svg":
-            file.write_text(image, encoding="utf-8")
+            write_file(file, image)
         else:
-            file.write_bytes(png(image))
+            write_file(file, png(image))
     except OSError as error:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
 
@@ -167,8 +168,7 @@ def _text(gate: Gate, format_name: str) -> str:
 
 def _write(file: Path, text: str, *, append: bool = False) -> None:
     try:
-        with file.open("a" if append else "w", encoding="utf-8") as opened:
-            opened.write(text)
+        write_file(file, text, append=append)
     except OSError as error:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
 

@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from perftrail.charts.frame import config, themed
 from perftrail.errors import UsageError
-from perftrail.file_tree import user_cache
+from perftrail.file_tree import create_directory, open_to_read, user_cache, write_file
 from perftrail.model.wording import DOCUMENTATION, counted, escaped
 from perftrail.results.ranking import RankingJson
 
@@ -290,11 +290,11 @@ def write_markdown(page: Page, directory: str, drawings: Drawings) -> tuple[Path
     """Write the report as Markdown with its charts as SVG, like `write_page`."""
     root = Path(directory)
     try:
-        (root / IMAGES).mkdir(parents=True, exist_ok=True)
-        (root / MARKDOWN).write_text(to_markdown(page, images=IMAGES), encoding="utf-8")
+        create_directory(root / IMAGES)
+        write_file(root / MARKDOWN, to_markdown(page, images=IMAGES))
         drawn = {root / IMAGES / f"{name}.svg": still for name, still in drawings.stills(page.charts).items()}
         for file, still in drawn.items():
-            file.write_text(still, encoding="utf-8")
+            write_file(file, still)
         linked = write_linked(page, root)
     except OSError as error:
         raise unwritable(directory, error) from error
@@ -304,7 +304,7 @@ def write_markdown(page: Page, directory: str, drawings: Drawings) -> tuple[Path
 def write_linked(page: Page, directory: Path) -> tuple[Path, ...]:
     """Write the files that a page links into its directory, and return their paths."""
     for file in page.files:
-        (directory / file.name).write_text(file.content(), encoding="utf-8")
+        write_file(directory / file.name, file.content())
     return tuple(directory / file.name for file in page.files)
 
 
@@ -328,7 +328,7 @@ def log_end(log: str, results: Path, *, most: int = LOG_BYTES) -> str:
 def study_text(file: str) -> str:
     """Return the text of a study file; empty if it no longer exists."""
     try:
-        with Path(file).open("rb") as read:
+        with open_to_read(Path(file)) as read:
             return read.read(FILE_BYTES).decode("utf-8", errors="replace")
     except OSError:
         return ""
@@ -453,9 +453,9 @@ def png(drawn: str) -> bytes:
 def write_images(chart: Chart, drawn: Drawn, directory: Path) -> None:
     """Write a chart's SVG, PNG and specification into a directory."""
     spec = themed(chart.spec, "light")
-    (directory / f"{chart.name}.svg").write_text(drawn.svg, encoding="utf-8")
-    (directory / f"{chart.name}.png").write_bytes(drawn.png)
-    (directory / f"{chart.name}.vl.json").write_text(json.dumps(spec), encoding="utf-8")
+    write_file(directory / f"{chart.name}.svg", drawn.svg)
+    write_file(directory / f"{chart.name}.png", drawn.png)
+    write_file(directory / f"{chart.name}.vl.json", json.dumps(spec))
 
 
 def bundle_name() -> str:
@@ -649,10 +649,10 @@ def write_page(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ..
     """
     root = Path(directory)
     try:
-        (root / IMAGES).mkdir(parents=True, exist_ok=True)
+        create_directory(root / IMAGES)
         drawn = drawings.drawn(page.charts)
         stills = {name: each.svg for name, each in drawn.items()}
-        (root / PAGE).write_text(to_html(page, stills), encoding="utf-8")
+        write_file(root / PAGE, to_html(page, stills))
         for chart in page.charts:
             write_images(chart, drawn[chart.name], root / IMAGES)
     except OSError as error:

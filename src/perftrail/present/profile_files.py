@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import UsageError
+from perftrail.file_tree import write_file
 from perftrail.formats.pprof import write_pprof
 from perftrail.formats.speedscope import write_speedscope
 from perftrail.model.wording import quoted
@@ -54,7 +55,7 @@ def write_profile_files(
 
 def _write(path: str, content: bytes, written: list[str]) -> None:
     try:
-        Path(path).write_bytes(content)
+        write_file(Path(path), content)
     except OSError as error:
         raise UsageError(f"cannot write {quoted(path)}: {error.strerror}") from error
     written.append(path)

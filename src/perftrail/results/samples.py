@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, StudyError, UsageError
+from perftrail.file_tree import open_to_read
 from perftrail.formats import FORMATS, read_file, recognise
 from perftrail.measure.session import View
 from perftrail.model.benchmark import MOST_POINTS, Benchmark, Point
@@ -378,7 +379,7 @@ def sample_files(location: str) -> list[Path]:
 def is_result(path: Path) -> bool:
     """Whether a file is a result file of a known tool, from its first bytes."""
     try:
-        with path.open("rb") as file:
+        with open_to_read(path) as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail import studyfile
 from perftrail.errors import UsageError
-from perftrail.file_tree import claimed_directory, remove_left_over, sync_file_system
+from perftrail.file_tree import (
+    claimed_directory,
+    open_to_read,
+    refuse_link,
+    remove_left_over,
+    sync_file_system,
+)
 from perftrail.formats import companions as companions_of
 from perftrail.formats import files_in
 from perftrail.model.exchange import SUMMARY
@@ -105,7 +111,7 @@ def import_files(
         raise UsageError(
             f"{study_file} is a study with another kind of source; choose another directory with -o"
         )
-    contents = {name: path.read_bytes() for name, path in chosen.items()}
+    contents = {name: _content(path) for name, path in chosen.items()}
     _refuse_replacing(contents, directory / SAMPLES)
     text = _study_text(title or f"Samples in {directory.absolute().name}", format)
     new = {directory / SAMPLES / name: content for name, content in contents.items()}
@@ -123,6 +129,9 @@ def _written(files: Mapping[Path, bytes], study: Path) -> Iterator[None]:
     missing = {path: content for path, content in files.items() if not path.exists()}
     with ExitStack() as undo:
         for directory in dict.fromkeys((study, *(path.parent for path in missing))):
+            for each in (directory, *directory.parents):
+                if each.is_relative_to(study) and each != study:
+                    refuse_link(each)
             for each in reversed([each for each in (directory, *directory.parents) if not each.exists()]):
                 each.mkdir()
                 undo.callback(_remove_empty, each)
@@ -193,10 +202,15 @@ def _companions(results: Sequence[Path], *, below: Path) -> list[Path]:
     return [path for parent in inside for path in sorted(parent.glob("*.json")) if path not in results]
 
 
+def _content(path: Path) -> bytes:
+    with open_to_read(path) as file:
+        return file.read()
+
+
 def _refuse_replacing(contents: Mapping[str, bytes], samples: Path) -> None:
     for name, content in contents.items():
         file = samples / name
-        if file.exists() and file.read_bytes() != content:
+        if file.exists() and _content(file) != content:
             raise UsageError(f"{file}: exists with other content; rename the new file, or remove the old one")
 
 

@@ -20,6 +20,7 @@ from perftrail.cli.options import (
     study_argument,
 )
 from perftrail.errors import UsageError
+from perftrail.file_tree import open_to_read
 
 if TYPE_CHECKING:
     from perftrail.cli.options import SessionOptions, SourceOptions
@@ -155,7 +156,7 @@ def read_patch(patch: str | None) -> bytes | None:
     if patch is None:
         return None
     try:
-        with Path(patch).open("rb") as file:
+        with open_to_read(Path(patch)) as file:
             text = file.read(LARGEST_PATCH_BYTES + 1)
     except OSError as error:
         raise UsageError(f"--patch {patch}: cannot be read: {error.strerror}") from error

@@ -22,7 +22,7 @@ from perftrail.cli.interrupts import INTERRUPTED
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
-from perftrail.file_tree import expanded
+from perftrail.file_tree import expanded, write_file
 from perftrail.measure.trial import SHELL, CommandLine, scan, trial_entries, values_of
 from perftrail.model.notation import parse_duration, parse_numbers, parse_size
 from perftrail.model.sandbox import Sandbox
@@ -329,7 +329,7 @@ def write_exports(exports: Mapping[str, Export], result: TrialResult) -> None:
             click.echo(export(result), nl=False)
             continue
         try:
-            Path(file).write_text(export(result), encoding="utf-8")
+            write_file(Path(file), export(result))
         except OSError as error:
             raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
 

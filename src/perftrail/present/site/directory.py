@@ -20,7 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import FormatError, UsageError
-from perftrail.file_tree import claimed_directory, remove_left_over, sync_directory, sync_file_system
+from perftrail.file_tree import (
+    claimed_directory,
+    open_to_read,
+    remove_left_over,
+    sync_directory,
+    sync_file_system,
+)
 from perftrail.formats.publication import decode, encode
 from perftrail.model.wording import quoted
 from perftrail.present.html_page import WrittenFileJson, to_html, unwritable, write_linked
@@ -137,9 +143,14 @@ class Site:
         if reports.is_symlink() or (reports.exists() and not reports.is_dir()):
             raise UsageError(f"{reports} must be a directory; publish into another directory with -o")
         page = self.root / PAGE
-        with suppress(FileNotFoundError):
-            with page.open("rb") as file:
-                head = file.read(HEAD_BYTES)
+        if page.exists():
+            try:
+                with open_to_read(page, follow=False) as file:
+                    head = file.read(HEAD_BYTES)
+            except OSError as error:
+                raise UsageError(
+                    f"{page}: cannot be read: {error.strerror}; publish into another -o"
+                ) from error
             if GENERATOR not in head:
                 raise UsageError(
                     f"{page}: perftrail publish did not write this page, and does not replace it; publish into another "
@@ -149,7 +160,7 @@ class Site:
     def _read(self, name: str) -> Publication:
         file = self.root / REPORTS / name / RESULTS
         try:
-            with file.open("rb") as opened:
+            with open_to_read(file, follow=False) as opened:
                 content = opened.read(MOST_BYTES + 1)
             if len(content) > MOST_BYTES:
                 raise FormatError("is too large")

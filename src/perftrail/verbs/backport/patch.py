@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, UsageError
-from perftrail.file_tree import exclusive_lock, remove_tree
+from perftrail.file_tree import exclusive_lock, open_to_read, refuse_link, remove_tree, write_file
 from perftrail.measure.events import BuilderMessage
 from perftrail.model.build import content_key
 from perftrail.model.patch import EVERY_PATH, Conflict, Patched, PatchPaths
@@ -266,6 +266,7 @@ def write_patch(file: Path, fitted: FittedPatch) -> None:
     onto, fix = fitted.patched.base, fitted.fix if fitted.reverted is None else fitted.reverted
     role = "fix" if fitted.reverted is None else "reverted"
     try:
+        refuse_link(file)
         if file.exists() and not _is_from_perftrail(file):
             raise UsageError(f"{file}: exists, and perftrail did not write it; choose another --output")
         head = [
@@ -275,7 +276,7 @@ def write_patch(file: Path, fitted: FittedPatch) -> None:
             *(f"left out: {escaped(each.path, longest=None)}" for each in fitted.patched.patch.left_out),
             "",
         ]
-        file.write_bytes("\n".join([*head, ""]).encode() + fitted.patched.patch.text)
+        write_file(file, "\n".join([*head, ""]).encode() + fitted.patched.patch.text)
     except OSError as error:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
 
@@ -308,7 +309,7 @@ def _workplace(
 
 
 def _is_from_perftrail(file: Path) -> bool:
-    with file.open("rb") as opened:
+    with open_to_read(file) as opened:
         return opened.read(max(map(len, HEADERS))).startswith(HEADERS)
 
 

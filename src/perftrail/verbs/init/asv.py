@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError, Mistake, StudyError, UsageError
+from perftrail.file_tree import open_to_read
 from perftrail.formats.commented_json import MOST_BYTES, Located, NotJson, parse
 from perftrail.model.field import ENVIRONMENT
 from perftrail.model.placeholders import literal
@@ -164,7 +165,7 @@ class _Settings:
         self.file = file
         self._mistakes: list[Mistake] = []
         try:
-            with file.open("rb") as opened:
+            with open_to_read(file) as opened:
                 content = opened.read(MOST_BYTES + 1)
         except OSError as error:
             raise UsageError(f"{file}: cannot be read: {(error.strerror or str(error)).lower()}") from error
