@@ -20,9 +20,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 from campaign import Result, command_line
 from campaign.scenarios import SCENARIOS, invocations, prepare, write_study
+from tests.copied import copy_study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -141,18 +143,12 @@ def _interrupt_scenario(scenario: Scenario, plan: Plan) -> Result:
 @contextmanager
 def _temporary_root() -> Iterator[Path]:
     """Yield a directory for all studies; clones in the user's cache are in the study, too, so that each is fresh."""
-    before = os.environ.get("XDG_CACHE_HOME")
     with tempfile.TemporaryDirectory(
         prefix="campaign-", dir=IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
     ) as temporary:
-        os.environ["XDG_CACHE_HOME"] = f"{temporary}/study/cache"
-        try:
+        directories = {"XDG_CACHE_HOME": f"{temporary}/study/cache", "XDG_STATE_HOME": f"{temporary}/state"}
+        with mock.patch.dict(os.environ, directories):
             yield Path(temporary)
-        finally:
-            if before is None:
-                del os.environ["XDG_CACHE_HOME"]
-            else:
-                os.environ["XDG_CACHE_HOME"] = before
 
 
 def _prepared(scenario: Scenario, root: Path, plan: Plan) -> Prepared:
@@ -182,7 +178,7 @@ NOT_REACHED = "the call was not reached"
 def _trial(prepared: Prepared, call: Call, injection: str, study: Path) -> Iterator[str]:
     """Yield what was lost in one trial, or `NOT_REACHED`."""
     scenario = prepared.scenario
-    shutil.copytree(prepared.before, study, symlinks=True)
+    copy_study(prepared.before, study)
     try:
         yield from _interrupted(prepared, call, injection, study)
     except Exception as error:  # any error is a loss that is named

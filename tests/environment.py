@@ -8,7 +8,12 @@ import tempfile
 import time
 from pathlib import Path
 
-DECLARED = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "TZ": "UTC"}
+DECLARED = {
+    "LC_ALL": "C.UTF-8",
+    "TERM": "xterm-256color",
+    "TZ": "UTC",
+    "XDG_STATE_HOME": f"{tempfile.gettempdir()}/perftrail-tests-state-{os.getuid()}",
+}
 """Variables that every test has. Tests of other terminals, languages and time zones set their own."""
 
 REMOVED = ("CLICOLOR", "COLORTERM", "COLUMNS", "FORCE_COLOR", "LANG", "LANGUAGE", "LINES", "NO_COLOR")

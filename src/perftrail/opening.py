@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager, suppress
+import os
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,10 +24,11 @@ from perftrail.model.wording import counted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
 from perftrail.process.machine.settings import restore_abandoned_settings
+from perftrail.results_directory import DATABASE, RESULTS, create, is_ours, remember, verify
 from perftrail.sources.directory import ListedSource
 from perftrail.store import current_writer as stored_writer
 from perftrail.store import lock_for_writing, on_server, open_shared, open_store, parse_server
-from perftrail.studyfile import RESULTS, load_readable, mistake
+from perftrail.studyfile import load_readable, mistake
 from perftrail.suites import expanded
 
 if TYPE_CHECKING:
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
     from perftrail.ports import Builder, Store
     from perftrail.store import Access, Holder, ServerBack, ServerUnreachable
 
-DATABASE = "results.db"
 SOURCES = "sources"
 
 NO_SOURCE = "perftrail cannot read the source, so it knows no range of it; omit the range"
@@ -70,13 +71,17 @@ class EngineMachines:
 def results_directory(study: Study, store: str | None) -> Path:
     """Return the directory of a study's builds and logs: an absolute path, because processes run in other directories.
 
-    It is in the study's directory if `store` is a server's address: a server stores samples, but no files. If
-    `store` is a database file, it is that file's directory.
+    It is in the study's directory if `store` is a server's address, or a database file in any directory: both store
+    samples, but no files. If `store` is the database of a results directory, it is that directory. Raises `StoreError`
+    for a directory that perftrail did not create for this user.
     """
-    if store and Path(store).is_file():
-        return Path(store).absolute().parent
-    directory = Path(store) if store and parse_server(store) is None else Path(study.directory) / RESULTS
-    return directory.absolute()
+    if store and parse_server(store) is None:
+        named = Path(store).absolute()
+        if not named.is_file():
+            return verify(Path(os.path.realpath(named)) if named.is_symlink() else named)
+        if is_ours(named.parent):
+            return verify(named.parent)
+    return verify(Path(study.directory).absolute() / RESULTS)
 
 
 def results_database(study: Study, store: str | None) -> str:
@@ -106,7 +111,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         )
         results = stack.enter_context(opened)
         study = with_listed_benchmarks(study, results)
-        stack.callback(hide_from_git, root)
+        stack.callback(remember, root)
         starter = Launcher()
         stack.callback(starter.close)
         machine = _measured_by(results, here)
@@ -175,7 +180,7 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
         )
         results = stack.enter_context(opened)
         study = with_listed_benchmarks(study, results)
-        stack.callback(hide_from_git, root)
+        stack.callback(remember, root)
         starter = stack.enter_context(Launcher())
         isolation = sandboxes(study, root, starter)
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
@@ -205,10 +210,13 @@ def every_mistake(
     study, in_file = load_readable(path)
     if study is None:
         return error
-    with Launcher() as starter:
+    root = results_directory(study, store)
+    with ExitStack() as stack:
+        stack.callback(remember, root)
+        starter = stack.enter_context(Launcher())
         lacking = unknown_names(
             study,
-            cache=str(results_directory(study, store) / SOURCES),
+            cache=str(root / SOURCES),
             starter=starter,
             wrong={each.key for each in in_file},
         )
@@ -444,8 +452,7 @@ def _locked_results(
 
     The directory's own lock protects builds and logs, wherever the samples are stored.
     """
-    root.mkdir(parents=True, exist_ok=True)
-    hide_from_git(root)
+    create(root)
     with (
         lock_for_writing(str(root / DATABASE), wait=wait, on_wait=on_wait),
         _refusing_removal(root / f"{DATABASE}.lock"),
@@ -474,16 +481,6 @@ def _refusing_removal(lock: Path) -> Iterator[None]:
         raise
     if not lock.exists():
         raise removed
-
-
-def hide_from_git(root: Path) -> None:
-    """Keep a results directory out of `git status`, unless it contains other files than perftrail's.
-
-    Commands that only read create it for the mirror of the source, and must also work if they may not write to it.
-    """
-    if root.name == RESULTS and root.is_dir() and not (root / ".gitignore").exists():
-        with suppress(OSError):
-            (root / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
 @contextmanager

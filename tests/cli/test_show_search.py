@@ -34,7 +34,6 @@ def show(*arguments: str | Path, expect: int = 0) -> subprocess.CompletedProcess
 def study(tmp_path: Path) -> Path:
     """A study with two searches: one that ended, begun first, and one that did not."""
     (tmp_path / "perftrail.toml").write_text(STUDY)
-    (tmp_path / ".perftrail").mkdir()
     machine = read_machine()
     database = str(tmp_path / ".perftrail" / "results.db")
     with open_store(database, access="write", machine=machine.id) as store:

@@ -135,10 +135,11 @@ def test_a_store_is_named_by_its_directory_its_file_or_its_study(results: Path, 
     study = tmp_path / "study"
     study.mkdir()
     (study / "perftrail.toml").touch()
+    (tmp_path / "empty").mkdir()
     expected = {
         results: results / "results.db",
         results / "results.db": results / "results.db",
-        tmp_path: tmp_path / "results.db",
+        tmp_path / "empty": tmp_path / "empty" / "results.db",
         study: study / ".perftrail" / "results.db",
         tmp_path / "new": tmp_path / "new" / "results.db",
         tmp_path / "new.db": tmp_path / "new.db",

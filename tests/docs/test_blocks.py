@@ -18,6 +18,7 @@ import pytest
 from perftrail import studyfile
 from perftrail.cli.main import cli
 from perftrail.errors import StudyError
+from tests.copied import copy_study
 from tests.docs.pages import DOCS, Block, blocks, make_history, perftrail_lines
 from tests.starting import REPOSITORY, start
 
@@ -205,7 +206,7 @@ def running(page: Path) -> list[Block]:
 )
 def test_the_commands_of_a_page_run_in_their_order(page: Path, history: Path, tmp_path: Path) -> None:
     directory = tmp_path / "clone"
-    subprocess.run(["cp", "-a", history, directory], check=True)
+    copy_study(history, directory)
     done: set[str] = set()
     for block in running(page):
         for line in block.commands:

@@ -179,7 +179,9 @@ class Job:
         venv.unlink()
         (venv / "bin").mkdir(parents=True)
         recorded = self.temp / "arguments"
-        (venv / "bin" / "perftrail").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > "{recorded}"\nexit 2\n')
+        (venv / "bin" / "perftrail").write_text(
+            f'#!/bin/sh\n[ "$1" != store ] || exit 0\nprintf "%s\\n" "$@" > "{recorded}"\nexit 2\n'
+        )
         (venv / "bin" / "perftrail").chmod(0o755)
         done = self.run("Compare", **env)
         assert recorded.exists(), done.stderr
@@ -451,12 +453,16 @@ def test_the_template_for_gitlab_writes_one_comment_and_updates_it(tmp_path: Pat
 def test_the_job_of_the_template_for_gitlab_fails_a_slower_branch(tmp_path: Path, job_id: str) -> None:
     job = Job(tmp_path)
     template = yaml.safe_load(TEMPLATE.read_text())[".perftrail"]
-    [line] = [each for each in template["script"] if " compare" in each]
+    lines = "\n".join(template["script"][2:])  # without the installation
+    (job.checkout / ".perftrail" / "logs").mkdir(parents=True)  # as restored from a cache
+    (job.checkout / ".perftrail" / "logs" / "a.log").touch()
+    (tmp_path / "victim").touch()
+    (job.checkout / "perftrail.md").symlink_to(tmp_path / "victim")
     variables = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": job.base, "CI_COMMIT_SHA": job.head, "GITLAB_CI": "true"}
     variables["CI_JOB_ID"] = job_id
     env = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     done = subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", line],
+        ["bash", "-eo", "pipefail", "-c", lines],
         cwd=job.checkout, env={**env, **template["variables"], **variables},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -464,6 +470,7 @@ def test_the_job_of_the_template_for_gitlab_fails_a_slower_branch(tmp_path: Path
     assert "gate failed: 1 of 1 metric worse: work.steps" in (job.checkout / "perftrail.md").read_text()
     assert "<failure" in (job.checkout / "perftrail.xml").read_text()
     assert (job.checkout / "metrics.txt").is_file()
+    assert (tmp_path / "victim").read_text() == ""
 
 
 def test_an_empty_base_is_explained(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.copied import copy_study
 from tests.e2e.printing import perftrail, perftrail_here, program, write_study
 from tests.sources.repositories import Repository
 
@@ -36,7 +36,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def study(measured: Path, tmp_path: Path) -> Path:
     """A copy of the study, which a test may measure again."""
-    return Path(shutil.copytree(measured, tmp_path / "study", symlinks=True)) / "perftrail.toml"
+    return copy_study(measured, tmp_path / "study") / "perftrail.toml"
 
 
 def test_run_reads_an_added_metric_and_starts_nothing(study: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -18,9 +17,10 @@ import jsonschema
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from perftrail.opening import DATABASE
+from perftrail.results_directory import DATABASE
 from perftrail.store import open_store
 from perftrail.verbs.explain.functions import explanation_record
+from tests.copied import copy_study
 from tests.e2e.printing import perftrail_here
 from tests.formats.fixtures import DATA
 from tests.present.test_stored_explanations import point
@@ -119,7 +119,7 @@ def reading(measured: Path) -> Iterator[Talk]:
 @pytest.fixture(scope="module")
 def root(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the root, which the measuring server changes."""
-    root = Path(shutil.copytree(measured, tmp_path_factory.mktemp("copy") / "root"))
+    root = copy_study(measured, tmp_path_factory.mktemp("copy") / "root")
     (root / "slow").mkdir()
     (root / "slow" / "perftrail.toml").write_text(SLOW)
     return root
@@ -223,7 +223,7 @@ def test_a_limit_leaves_out_the_oldest_rows(measured: Path, reading: Talk) -> No
 
 def test_no_path_leads_out_of_the_root(root: Path, measuring: Talk) -> None:
     outside = root.parent / "outside"
-    shutil.copytree(root / "study", outside)
+    copy_study(root / "study", outside)
     (root / "link").symlink_to(outside)
     (root / "linked").mkdir()
     (root / "linked" / "perftrail.toml").symlink_to(outside / "perftrail.toml")
@@ -243,11 +243,11 @@ def test_no_path_leads_out_of_the_root(root: Path, measuring: Talk) -> None:
             "link",
             "linked",
             "study/../../outside",
-            "results",
             "imported",
         ):
             text = await refusal(client, "show", study=named)
             assert "root of this server" in text, named
+        assert "is a symbolic link" in await refusal(client, "show", study="results")
         assert "is not a path" in await refusal(client, "show", study="a\0b")
         assert "no study" in await refusal(client, "show", study="nothing")
         assert await call(client, "show", study="study")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,7 +22,9 @@ pytestmark = pytest.mark.slow("starts")
 
 
 def perftrail(*arguments: str, expect: int = 0, path: str | None = None) -> subprocess.CompletedProcess[str]:
-    done = start(*arguments, env=None if path is None else {"PATH": path, "HOME": "/nonexistent"})
+    state = os.environ["XDG_STATE_HOME"]  # it knows the results
+    bare = None if path is None else {"PATH": path, "HOME": "/nonexistent", "XDG_STATE_HOME": state}
+    done = start(*arguments, env=bare)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     return done

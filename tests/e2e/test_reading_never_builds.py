@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.copied import copy_study
 from tests.sources.repositories import Repository
 from tests.starting import start
 
@@ -59,8 +60,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def copied(measured: Path, tmp_path: Path) -> Path:
     """A copy of the directory, which a test may change."""
-    shutil.copytree(measured, tmp_path / "copy", symlinks=True)
-    return tmp_path / "copy"
+    return copy_study(measured, tmp_path / "copy")
 
 
 def perftrail(*words: object, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -176,8 +176,7 @@ def test_without_a_compiler_every_sample_is_shown(copied: Path, tmp_path: Path) 
 
 
 def test_a_copied_directory_shows_every_sample(measured: Path, tmp_path: Path) -> None:
-    shutil.copytree(measured / "study", tmp_path / "elsewhere" / "study", symlinks=True)
-    copied = tmp_path / "elsewhere" / "study"
+    copied = copy_study(measured / "study", tmp_path / "elsewhere" / "study")
     found = rows(copied)
     assert costs(found) == COSTS
     shown = perftrail("show", copied).stdout

@@ -10,7 +10,7 @@ import pytest
 
 import perftrail
 from perftrail.errors import NoAnswer, StudyError, UsageError
-from perftrail.opening import DATABASE
+from perftrail.results_directory import DATABASE
 from perftrail.store import lock_for_writing, open_store
 from perftrail.store.databases import to_write
 from tests.notebook.example import write_study

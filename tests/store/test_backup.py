@@ -70,7 +70,8 @@ def test_a_backup_restored_is_what_was_there(location: str, tmp_path: Path) -> N
     with open_store(str(tmp_path / "again" / "results.db"), access="write") as store:
         assert_filled(store)
         store.add(measurement(key(99)))
-    assert sorted(file.name for file in (tmp_path / "again").iterdir()) == ["results.db", "results.db.lock"]
+    files = sorted(file.name for file in (tmp_path / "again").iterdir())
+    assert files == ["directory.id", "results.db", "results.db.lock"]
 
 
 def test_listings_are_part_of_a_backup(location: str, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import sqlite3
 import time
 from contextlib import closing, contextmanager
@@ -19,6 +18,7 @@ from perftrail.errors import StoreError
 from perftrail.local_engine import LocalEngine
 from perftrail.model.subject import Revision
 from perftrail.store import open_store
+from tests.copied import copy_study
 from tests.store.examples import COMPARISON, LISTING, READS, acquaint
 from tests.web.conftest import PATIENCE_SECONDS, Client, served
 from tests.web.studies import Hostile, make_studies
@@ -162,7 +162,7 @@ PAGES = ("", "/history", "/regressions", "/searches", "/compare", "/samples/{run
 
 def damaged(healthy: Hostile, tmp_path: Path, damage: Damage) -> Path:
     study = tmp_path / "alpha"
-    shutil.copytree(healthy.root / "alpha", study)
+    copy_study(healthy.root / "alpha", study)
     file = study / ".perftrail" / "results.db"
     statement("PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA journal_mode=DELETE")(file)
     damage(file)

@@ -14,8 +14,9 @@ from perftrail.model.build import BuildRecord, Failure
 from perftrail.model.measurement import FailedInvocation, InvocationKey, Machine, Measurement
 from perftrail.model.profile import Function, Profile
 from perftrail.model.store_records import SearchRecord, StepRecord
-from perftrail.opening import DATABASE, open_view, results_directory
+from perftrail.opening import open_view, results_directory
 from perftrail.process.machine import read_machine
+from perftrail.results_directory import DATABASE
 from perftrail.stats.call_tree import call_tree
 from perftrail.stats.profile_comparison import compare_profiles
 from perftrail.store import open_store

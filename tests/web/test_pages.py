@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from perftrail.model.subject import Subject
 from perftrail.present.dashboard.snapshot import take_snapshot
 from perftrail.web.app import ROUTES
 from perftrail.web.request_arguments import requested_subjects
+from tests.copied import copy_study
 from tests.web.conftest import Client, served
 from tests.web.studies import REVISIONS, Hostile, more_steps, start_again
 
@@ -155,7 +155,7 @@ def test_a_search_is_shown_step_by_step(client: Client, hostile: Hostile) -> Non
 
 
 def test_every_row_is_somewhere(hostile: Hostile, tmp_path: Path) -> None:
-    shutil.copytree(hostile.root / "beta", tmp_path / "beta")
+    copy_study(hostile.root / "beta", tmp_path / "beta")
     more_steps(tmp_path / "beta", 45)
     with served(tmp_path) as client:
         overview = client.page("/s/beta").text
@@ -258,7 +258,7 @@ def test_a_study_that_can_be_read_no_more_is_shown_as_it_was_and_says_so(
 ) -> None:
     for name in ("SHORTEST_PAUSE_SECONDS", "PAUSE_FACTOR", "TROUBLE_SECONDS", "CHECK_SECONDS"):
         monkeypatch.setattr(f"perftrail.web.studies.{name}", 0.1)
-    shutil.copytree(hostile.root / "beta", tmp_path / "beta")
+    copy_study(hostile.root / "beta", tmp_path / "beta")
     file = tmp_path / "beta" / "perftrail.toml"
     known, text = studyfile.load(str(file)), file.read_text()
     with served(tmp_path) as client:

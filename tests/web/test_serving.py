@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import statistics
 import time
 from contextlib import aclosing
@@ -27,6 +26,7 @@ from perftrail.present.dashboard.subjects import default_variants, named_revisio
 from perftrail.store import Holder, MemoryStore
 from perftrail.web.request_arguments import Part
 from perftrail.web.studies import ServedStudy, served_studies
+from tests.copied import copy_study
 from tests.store.examples import RUNNABLE, measurement
 from tests.store.examples import key as invocation_key
 from tests.web.studies import Hostile, start_again
@@ -206,7 +206,7 @@ def test_another_measuring_machine_is_recognised_by_its_stored_samples(
 
 
 def test_event_streams_and_single_requests_get_the_same_news(hostile: Hostile, tmp_path: Path) -> None:
-    shutil.copytree(hostile.root / "beta", tmp_path / "beta")
+    copy_study(hostile.root / "beta", tmp_path / "beta")
     file = tmp_path / "beta" / "perftrail.toml"
     study = studyfile.load(str(file))
 

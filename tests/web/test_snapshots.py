@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import shutil
 import weakref
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from perftrail.opening import open_results
 from perftrail.store import open_store
 from perftrail.web import studies as module
 from perftrail.web.studies import served_studies
+from tests.copied import copy_study
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -47,7 +47,7 @@ def test_a_new_snapshot_replaces_the_previous_one_which_is_freed_at_once(
     monkeypatch.setattr(module, "PAUSE_FACTOR", 0.0)
     monkeypatch.setattr(module, "CHECK_SECONDS", 0.0)
     study = tmp_path / "beta"
-    shutil.copytree(hostile.root / "beta", study)
+    copy_study(hostile.root / "beta", study)
 
     async def follow(served_study: ServedStudy) -> None:
         before = await newest(served_study, None)
@@ -80,7 +80,7 @@ def test_a_damaged_store_is_read_again_only_after_a_growing_pause_and_its_error_
     for name, seconds in (("SHORTEST_PAUSE_SECONDS", 0.0), ("PAUSE_FACTOR", 0.0), ("CHECK_SECONDS", 0.0)):
         monkeypatch.setattr(module, name, seconds)
     study = tmp_path / "beta"
-    shutil.copytree(hostile.root / "beta", study)
+    copy_study(hostile.root / "beta", study)
     file = study / ".perftrail" / "results.db"
     opened: list[str] = []
 

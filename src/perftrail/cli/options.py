@@ -205,6 +205,10 @@ def study_path(path: str | None, *, to_read: bool = False) -> str:
         written = write_detected_study(Path.cwd())
         print_written(written)
         return str(written.file)
+    if Path(found).match(studyfile.COMMAND_STUDY):
+        from perftrail.results_directory import verify
+
+        verify(Path(found).parent)
     if not to_read and Path(found).match(studyfile.COMMAND_STUDY):
         from perftrail.cli.command_words import print_about_study
 

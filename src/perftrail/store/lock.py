@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import StoreError, StoreLocked
+from perftrail.results_directory import create_parent
 from perftrail.store.location import without_secrets
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ def current_writer(path: str) -> Holder | None:
 
 def _open(name: Path) -> int:
     try:
-        name.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        create_parent(name.with_suffix(""))
+        return os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     except OSError as error:
         raise StoreError(
             f"{name}: the lock file cannot be created: {error.strerror}; check the permissions, or "

@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from perftrail.errors import StoreError
+from perftrail.results_directory import create_parent
 from perftrail.store.damage import DAMAGED
 from perftrail.store.migrations import NOTHING, refuse_newer, refuse_older, shipped, upgrade, version
 from perftrail.store.retried_transactions import Database, disposing
@@ -103,12 +104,12 @@ def _file_id(path: str) -> tuple[int, int] | None:
 def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -> Engine:
     """Open a store's file for durable writing; create or upgrade it if necessary."""
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        create_parent(Path(path))
     except OSError as error:
         raise StoreError(
             f"{path}: its directory cannot be created: {error.strerror}; name another with --store"
         ) from error
-    _refuse_directory(path)
+    _refuse_special(path)
     known = migrations or shipped()
     engine = _engine(lambda: _connect(path))
     with translate_errors(path), disposing(engine):
@@ -122,7 +123,7 @@ def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -
 
 def open_to_read(path: str, *, newest: int | None = None) -> Engine | None:
     """Open a store's file without changing it; `None` if it is empty."""
-    _refuse_directory(path)
+    _refuse_special(path)
     engine = _engine(lambda: connect_to_read(path))
     known = newest or shipped()[-1].number
     with translate_errors(path), disposing(engine):
@@ -146,11 +147,11 @@ def file_engine(path: str) -> Engine:
     return _engine(lambda: connect_to_file(path))
 
 
-def _refuse_directory(path: str) -> None:
-    if Path(path).is_dir():
-        raise StoreError(
-            f"{path}: this is a directory, not a store's file; move it away, or name another place"
-        )
+def _refuse_special(path: str) -> None:
+    """Raise `StoreError` for a directory, a device, and a pipe, whose opening would wait for its other end."""
+    if Path(path).exists() and not Path(path).is_file():
+        kind = "a directory" if Path(path).is_dir() else "a pipe or a device"
+        raise StoreError(f"{path}: this is {kind}, not a store's file; move it away, or name another place")
 
 
 def migrate(engine: Engine, migrations: Sequence[Migration], *, where: str) -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from perftrail.errors import Mistake, StudyError
-from perftrail.file_tree import expanded
+from perftrail.file_tree import expanded, open_to_read
 from perftrail.model.placeholders import fill
 from perftrail.model.recipe import PLAIN, Variant
 from perftrail.model.source import MAIN
 from perftrail.model.study import Study
 from perftrail.model.wording import nearest, quoted
+from perftrail.results_directory import RESULTS
 from perftrail.studyfile.key_lines import key_lines
 from perftrail.studyfile.problems import Problems, key_path, line_of
 from perftrail.studyfile.rules import check
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 FILE_NAME = "perftrail.toml"
 """Default name of a study file."""
-
-RESULTS = ".perftrail"
-"""Name of the directory of results in a study's directory."""
 
 COMMAND_STUDY = f"{RESULTS}/study.toml"
 """The study of a command in a repository without a study file, below the root; its directory is the root."""
@@ -128,7 +126,7 @@ def _refuse(file: str, message: str, *, line: int = 0, key: str = "file") -> Nev
 
 def _text(file: Path, shown: str) -> str:
     try:
-        with file.open("rb") as opened:
+        with open_to_read(file) as opened:
             content = opened.read(LARGEST_FILE_BYTES + 1)
     except FileNotFoundError:
         names = [each.name for each in file.parent.glob("*.toml")] if file.parent.is_dir() else []

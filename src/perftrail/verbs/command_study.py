@@ -10,13 +10,14 @@ import posixpath
 import re
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perftrail.errors import UsageError
 from perftrail.model.placeholders import COMMON_PLACEHOLDERS, OUT, fill_some, names
 from perftrail.model.wording import quoted
-from perftrail.opening import hide_from_git
+from perftrail.results_directory import create, verify
 from perftrail.studyfile import COMMAND_STUDY, FILE_NAME, NO_STUDY
 from perftrail.studyfile.writing import toml
 from perftrail.verbs.init.start import draft_study, repository_root, write_text
@@ -128,6 +129,7 @@ def keep_command_study(directory: Path, *, force: bool) -> Path:
             f"{directory}: no command line was measured here; measure one, for example with: "
             "perftrail compare HEAD~1 HEAD -- ./bench"
         )
+    verify(last.parent)
     file = root.directory / FILE_NAME
     if file.exists() and not force:
         raise UsageError(f"{file}: a study exists already; overwrite it with --force")
@@ -149,8 +151,9 @@ def _detected(draft: StudyDraft) -> str:
 
 def _write(text: str, root: Path) -> Path:
     file = root / COMMAND_STUDY
+    with suppress(OSError):  # `write_text` reports it
+        create(verify(file.parent))
     write_text(file, text)
-    hide_from_git(file.parent)
     return file
 
 

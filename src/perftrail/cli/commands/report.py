@@ -72,9 +72,10 @@ def command(
     from perftrail.model.wording import counted
     from perftrail.opening import results_directory
     from perftrail.present.html_page import Drawings, to_markdown, write_markdown, write_page
+    from perftrail.results_directory import create
 
     loaded = with_sandbox(sources.load(study, to_read=True), sandbox)
-    if output is None and (format_name == "html" or as_json):
+    if default := output is None and (format_name == "html" or as_json):
         output = str(results_directory(loaded, store) / "report")
     with second_process() as engine:
         drawings = None if output is None else Drawings(engine)
@@ -82,6 +83,8 @@ def command(
         if output is None or drawings is None:
             click.echo(to_markdown(page), nl=False)
             return
+        if default:
+            create(results_directory(loaded, store))
         written = (write_page if format_name == "html" else write_markdown)(page, output, drawings)
     if as_json:
         data: ReportJson = {

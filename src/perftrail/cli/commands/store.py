@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from contextlib import contextmanager
@@ -19,11 +20,11 @@ from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option, load_study, store_option, study_argument
 from perftrail.errors import UsageError
 from perftrail.model.wording import counted, escaped, quantity, quoted
-from perftrail.opening import DATABASE, results_database
+from perftrail.opening import results_database
 from perftrail.present.console import errors, output
 from perftrail.present.output_settings import next_line
+from perftrail.results_directory import DATABASE, RESULTS, verify
 from perftrail.store import parse_server, shown
-from perftrail.studyfile import RESULTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 @click.group("store", cls=Group)
 def command() -> None:
-    """Count, copy, back up and delete samples.
+    """Count, copy, back up, accept and delete samples.
 
     Samples are in a file in the study's directory, or in a PostgreSQL database that several machines share. STUDY or
     --store selects them.
@@ -183,6 +184,33 @@ def forget(study: str | None, age: str, yes: bool, store: str | None, as_json: b
     )
 
 
+@command.command("accept", short_help="Accept a results directory as yours.")
+@click.argument("directory", required=False, type=click.Path(path_type=Path))
+def accept(directory: Path | None) -> None:
+    """Accept DIRECTORY as your own results, by default those of the nearest study.
+
+    perftrail uses only results directories that it created for you on this machine. Accept one from another machine,
+    a backup, a cache or an older perftrail. A directory with links, or one that git tracks, is not accepted.
+    """
+    from perftrail.results_directory import accept as accept_directory
+    from perftrail.studyfile import FILE_NAME, NO_STUDY, directory_of, find_upwards
+
+    named = directory or find_upwards(".")
+    if named is None:
+        raise UsageError(NO_STUDY)
+    path = Path(named).absolute()
+    if path.suffix == ".toml":
+        path = directory_of(path)
+    is_study = (path / FILE_NAME).is_file() or os.path.lexists(path / RESULTS)
+    results = path / RESULTS if is_study else path
+    if not os.path.lexists(results):
+        click.echo(f"{results}: there are no results yet, so nothing was accepted")
+        return
+    accept_directory(results)
+    click.echo(f"{results}: accepted")
+    click.echo(next_line(f"perftrail store stats --store {shlex.quote(str(results))}    count its content"))
+
+
 DAYS = {"d": 1, "w": 7, "y": 365}
 
 AGE = re.compile(rf"([1-9][0-9]{{0,5}})\s*([{''.join(DAYS)}])")
@@ -235,6 +263,8 @@ def store_at(name: str) -> NamedStore:
     database = next((file for file in candidates if file.is_file()), None)
     if database is None and (path.is_dir() or (not path.exists() and path.suffix != ".db")):
         database = candidates[(path / "perftrail.toml").is_file()]
+    if database is not None:
+        verify(database.absolute().parent)
     return NamedStore(location=str((database or path).absolute()), options="")
 
 

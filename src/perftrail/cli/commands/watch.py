@@ -205,13 +205,16 @@ def _print_status(watched: Watched, study: Study, policy: WatchPolicy, *, once: 
 
 
 def _state_file(study: Study, policy: WatchPolicy, options: SessionOptions) -> Path:
-    """Return the file with the state of a branch."""
+    """Return the file with the state of a branch, in the study's results directory, which is created."""
     from urllib.parse import quote
 
     from perftrail.opening import results_directory
+    from perftrail.results_directory import create
 
     suffix = "" if policy.branch is None else f"-{quote(policy.branch, safe='')}"
-    return results_directory(study, options.store) / f"watch{suffix}.json"
+    results = results_directory(study, options.store)
+    create(results)
+    return results / f"watch{suffix}.json"
 
 
 def _policy(study: Study, **overrides: Unpack[WatchOptions]) -> WatchPolicy:

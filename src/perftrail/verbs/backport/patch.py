@@ -17,6 +17,7 @@ from perftrail.model.subject import Subject
 from perftrail.model.wording import escaped, quoted
 from perftrail.opening import results_directory
 from perftrail.process.launcher import Launcher
+from perftrail.results_directory import create
 from perftrail.sources import open_patches, open_source
 from perftrail.sources.fossil.patch import FossilPatches
 from perftrail.sources.git.patch import GitPatches
@@ -114,6 +115,7 @@ class _Repository:
 @contextmanager
 def _open_repository(study: Study, *, store: str | None) -> Iterator[_Repository]:
     root = results_directory(study, store)
+    create(root)
     cache = str(root / "sources")
     with Launcher() as starter, exclusive_lock(Path(cache) / "backports.lock"):
         _remove_leftovers(root / "backports")

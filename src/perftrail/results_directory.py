@@ -1,0 +1,277 @@
+"""Create results directories, recognise those that this user created, and refuse all others.
+
+A repository or an archive may contain a results directory with links out of it, or with forged samples. So perftrail
+uses only directories that it created for this user (decision 42). A new directory gets a random name in a file, and
+the user's state directory gets a file with this name. A copy of a directory has another inode: it is not recognised.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import secrets
+import shlex
+import stat
+import subprocess
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from perftrail.errors import StoreError
+from perftrail.file_tree import open_to_read, user_state
+
+RESULTS = ".perftrail"
+"""Name of the directory of results in a study's directory."""
+
+DATABASE = "results.db"
+
+IDENTITY = "directory.id"
+"""File with the random name of a results directory."""
+
+EMPTIED = frozenset({"counts", "fixtures", "paths", "resident", "sandboxes", "scratch", "shells"})
+"""Directories whose content perftrail removes, without following links; programs may write links there."""
+
+DIRECTORIES = EMPTIED | {"backports", "builds", "logs", "report", "runners", "sources"}
+"""Every directory that perftrail creates in a results directory."""
+
+FILES = (f"{DATABASE}*", f"{IDENTITY}*", ".gitignore", "cluster.*", "study.toml", "watch*")
+"""Patterns of every file that perftrail creates in a results directory."""
+
+_EMPTY = (f"{IDENTITY}*", ".gitignore")
+"""Files of a directory whose creation was interrupted; it has no results yet."""
+
+GIT_SECONDS = 30.0
+
+_ours: set[tuple[int, int]] = set()
+"""Devices and inodes of the directories that this process created, in case it cannot write the user's state."""
+
+_expected: set[Path] = set()
+"""Directories that this process found missing or empty: only itself creates them, or their content."""
+
+_checked: set[tuple[Path, int, int, int]] = set()
+
+
+def verify(directory: Path) -> Path:
+    """Return a results directory that perftrail may use, also a missing or an empty one.
+
+    Raises `StoreError` for a directory of unknown origin, for one that git tracks, and for links in it.
+    """
+    try:
+        state = _state(directory)
+        if state is None or _is_empty(directory):
+            _expected.add(directory)
+        elif (key := (directory, state.st_dev, state.st_ino, state.st_mtime_ns)) not in _checked:
+            remember(directory)
+            if not is_ours(directory):
+                raise StoreError(_unknown(directory))
+            _refuse_links(directory)
+            _checked.add(key)
+    except OSError as error:
+        raise StoreError(
+            f"{directory}: cannot be read: {error.strerror}; name another directory with --store"
+        ) from error
+    return directory
+
+
+def _state(directory: Path) -> os.stat_result | None:
+    """Return the status of a directory, `None` if it is missing. Raises `StoreError` for anything else."""
+    try:
+        state = directory.lstat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(state.st_mode):
+        return state
+    raise StoreError(
+        f"{directory}: is {_kind(state.st_mode)}, not a results directory; remove it, or name another with --store"
+    )
+
+
+def create(directory: Path) -> None:
+    """Create a results directory, unless it exists. Raises `OSError`."""
+    with suppress(FileExistsError):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir()
+        _expected.add(directory)
+    remember(directory)
+
+
+def create_parent(database: Path) -> None:
+    """Create the directory of a store's file, unless it exists. Raises `OSError`."""
+    if database.name == DATABASE:
+        create(database.parent)
+    else:
+        database.parent.mkdir(parents=True, exist_ok=True)
+
+
+def remember(directory: Path) -> None:
+    """Remember that perftrail created a directory, if `verify` found it missing or empty, and it exists now."""
+    with suppress(OSError):  # commands that only read also work in a directory that they cannot open
+        if directory in _expected and directory.is_dir():
+            _claim(directory)
+
+
+def accept(directory: Path) -> None:
+    """Remember a directory of unknown origin as the user's. Raises `StoreError` as `verify` does."""
+    try:
+        _state(directory)
+        _refuse_links(directory)
+        _claim(directory)
+    except OSError as error:
+        raise StoreError(f"{directory}: cannot be accepted: {error.strerror}") from error
+    if not is_ours(directory, remembered=True):
+        raise StoreError(f"{directory}: cannot be accepted: {_forgetful()}")
+
+
+def is_ours(directory: Path, *, remembered: bool = False) -> bool:
+    """Return whether perftrail created a directory for this user; only with `remembered` also for later processes."""
+    try:
+        state = directory.lstat()
+        if not remembered and (state.st_dev, state.st_ino) in _ours:
+            return True
+        with open_to_read(directory / IDENTITY, follow=False) as file:
+            identity = file.read(100).decode("ascii", "replace")
+        if re.fullmatch(r"[0-9a-f]{32}", identity) is None:
+            return False
+        return _record(identity).read_text("ascii") == _owner(state)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _claim(directory: Path) -> None:
+    """Write the identity of a directory into it and into the user's state; also keep it out of ``git status``."""
+    _expected.discard(directory)
+    identity = secrets.token_hex(16)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        state = os.fstat(descriptor)
+        _ours.add((state.st_dev, state.st_ino))
+        with suppress(OSError):  # this process knows the directory; `verify` explains it to later ones
+            _record(identity).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _record(identity).write_text(_owner(state), "ascii")
+        with suppress(OSError):  # commands that only read also work in a directory that they may not write to
+            _write(f"{IDENTITY}.{identity}", identity, descriptor)
+            os.rename(f"{IDENTITY}.{identity}", IDENTITY, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+            if directory.name == RESULTS:
+                _write(".gitignore", "*\n", descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write(name: str, text: str, directory: int) -> None:
+    """Write a new file into a directory, never through a link."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, 0o644, dir_fd=directory), "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _record(identity: str) -> Path:
+    return user_state() / "results" / identity
+
+
+def _owner(state: os.stat_result) -> str:
+    """Return what distinguishes a directory from its copies. Devices have other numbers after a reboot."""
+    return f"{state.st_uid} {state.st_ino}\n"
+
+
+def _is_empty(directory: Path) -> bool:
+    return all(any(fnmatchcase(name, each) for each in _EMPTY) for name in os.listdir(directory))  # noqa: PTH208
+
+
+def _unknown(directory: Path) -> str:
+    """Return the message for a directory of unknown origin."""
+    why = "" if _can_remember() else f" Here it cannot remember one: {_forgetful()}."
+    return (
+        f"{directory}: perftrail did not create this results directory for you on this machine; a repository or an "
+        f"archive may contain one with links and forged samples.{why} If it is yours, for example a copy or of an "
+        f"older perftrail: perftrail store accept {shlex.quote(str(directory))}; otherwise remove it, or name another "
+        "with --store"
+    )
+
+
+def _can_remember() -> bool:
+    """Return whether this user's state directory is writable, or can be created."""
+    state = user_state()
+    nearest = next(each for each in (state, *state.parents) if os.path.exists(each))  # noqa: PTH110 - raises nothing
+    return os.access(nearest, os.W_OK | os.X_OK)
+
+
+def _forgetful() -> str:
+    return f"{user_state()} is not writable; set XDG_STATE_HOME to a directory that lasts"
+
+
+def _refuse_links(directory: Path) -> None:
+    """Raise `StoreError` for entries that perftrail does not create, and for a directory that git tracks."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            _refuse_entry(entry, directory, wanted=_wanted(entry.name))
+            if not entry.is_dir(follow_symlinks=False) or entry.name in EMPTIED:
+                continue
+            # Another process may remove what it no longer needs.
+            with suppress(FileNotFoundError), os.scandir(entry.path) as inside:
+                for each in inside:
+                    _refuse_entry(each, directory, wanted="")
+    if tracked := _tracked(directory):
+        raise StoreError(
+            f"{directory}: git tracks {tracked}, so a check-out can replace results; remove it from the repository "
+            "with git rm -r --cached, or name another directory with --store"
+        )
+
+
+def _wanted(name: str) -> str:
+    """Return the kind that an entry must have; empty for names that perftrail does not use."""
+    if name in DIRECTORIES:
+        return "directory"
+    return "file" if any(fnmatchcase(name, each) for each in FILES) else ""
+
+
+def _refuse_entry(entry: os.DirEntry[str], directory: Path, *, wanted: str) -> None:
+    is_directory, is_file = entry.is_dir(follow_symlinks=False), entry.is_file(follow_symlinks=False)
+    if (is_directory and wanted != "file") or (is_file and wanted != "directory"):
+        return
+    try:
+        found = _kind(entry.stat(follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return
+    raise StoreError(
+        f"{entry.path}: is {found}, which perftrail does not create there; remove it, or name another directory than "
+        f"{directory} with --store"
+    )
+
+
+def _kind(mode: int) -> str:
+    kinds = {
+        stat.S_IFLNK: "a symbolic link",
+        stat.S_IFIFO: "a named pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFDIR: "a directory",
+        stat.S_IFREG: "a file",
+    }
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+@functools.cache
+def _tracked(directory: Path) -> str:
+    """Return a file of a directory that git tracks; empty without one, without git, and outside of a repository.
+
+    Git reads the settings of the repository, but `ls-files` starts none of its programs except the watcher of files.
+    """
+    if not any((each / ".git").exists() for each in directory.parents):
+        return ""
+    settings = ["safe.directory=*", "core.fsmonitor=false"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    words = ["--no-optional-locks", *(word for each in settings for word in ("-c", each))]
+    command = ["git", *words, "--literal-pathspecs", "ls-files", "-z", "--", directory.name]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=directory.parent,
+            env={**environment, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return os.fsdecode(done.stdout.partition(b"\0")[0])

@@ -1,0 +1,307 @@
+"""Only results directories of this user are used: not a repository's, a copy, or one with links."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from perftrail import results_directory
+from perftrail.errors import StoreError
+from perftrail.results_directory import (
+    DATABASE,
+    DIRECTORIES,
+    IDENTITY,
+    RESULTS,
+    accept,
+    create,
+    is_ours,
+    remember,
+    verify,
+)
+from tests.cli.calling import called
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty state directory of the user."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """A function after which this process knows no more than another one."""
+
+    def forget() -> None:
+        for name in ("_ours", "_expected", "_checked"):
+            monkeypatch.setattr(results_directory, name, set())
+        results_directory._tracked.cache_clear()
+
+    forget()
+    return forget
+
+
+def with_results(directory: Path) -> Path:
+    """A results directory that nobody remembers, as a clone or an archive contains it."""
+    (directory / "logs").mkdir(parents=True)
+    (directory / DATABASE).write_bytes(b"")
+    return directory
+
+
+def refused(directory: Path) -> str:
+    with pytest.raises(StoreError) as raised:
+        verify(directory)
+    return str(raised.value)
+
+
+def test_a_directory_that_perftrail_created_is_recognised_later(
+    tmp_path: Path, later: Callable[[], None]
+) -> None:
+    results = tmp_path / "study" / RESULTS
+    assert verify(results) == results
+    create(results)
+    (results / DATABASE).touch()
+    later()
+    assert verify(results) == results
+    assert (results / ".gitignore").read_text() == "*\n"
+    results.parent.rename(tmp_path / "moved")
+    later()
+    verify(tmp_path / "moved" / RESULTS)
+
+
+def test_a_directory_of_unknown_origin_is_refused_until_it_is_accepted(
+    tmp_path: Path, later: Callable[[], None]
+) -> None:
+    results = with_results(tmp_path / "a study" / RESULTS)
+    message = refused(results)
+    assert "perftrail did not create this results directory for you on this machine" in message
+    command = re.search(r"perftrail (store accept '[^']*')", message)
+    assert command is not None
+    assert command[1] == f"store accept '{results}'"
+    accept(results)
+    later()
+    verify(results)
+
+
+def test_a_copy_is_another_directory_even_if_it_contains_the_name(
+    tmp_path: Path, later: Callable[[], None]
+) -> None:
+    create(tmp_path / RESULTS)
+    (tmp_path / RESULTS / DATABASE).touch()
+    shutil.copytree(tmp_path / RESULTS, tmp_path / "clone" / RESULTS)
+    later()
+    assert (tmp_path / "clone" / RESULTS / IDENTITY).read_text() == (
+        tmp_path / RESULTS / IDENTITY
+    ).read_text()
+    assert "did not create" in refused(tmp_path / "clone" / RESULTS)
+
+
+def test_a_new_directory_with_the_inode_of_a_removed_one_is_refused(
+    tmp_path: Path, state: Path, later: Callable[[], None]
+) -> None:
+    results = tmp_path / RESULTS
+    create(results)
+    shutil.rmtree(results)
+    with_results(results)
+    [record] = (state / "perftrail" / "results").iterdir()
+    record.write_text(f"{os.getuid()} {results.stat().st_ino}\n")
+    later()
+    assert "did not create" in refused(results)
+
+
+def test_a_missing_directory_stays_missing_and_is_remembered_when_perftrail_created_it(
+    tmp_path: Path, later: Callable[[], None]
+) -> None:
+    results = verify(tmp_path / RESULTS)
+    remember(results)
+    assert not results.exists()
+    with_results(results)  # as the source's mirror does
+    remember(results)
+    later()
+    verify(results)
+
+
+@pytest.mark.parametrize("left", [(), (".gitignore",), (IDENTITY,), (f"{IDENTITY}.0123",)])
+def test_a_directory_whose_creation_was_interrupted_is_used(
+    tmp_path: Path, left: tuple[str, ...], later: Callable[[], None]
+) -> None:
+    results = tmp_path / RESULTS
+    results.mkdir()
+    for name in left:
+        (results / name).touch()
+    create(verify(results))
+    (results / DATABASE).touch()
+    later()
+    verify(results)
+
+
+@pytest.mark.parametrize("name", [*sorted(DIRECTORIES), DATABASE, f"{DATABASE}.lock", "watch.json", "other"])
+def test_links_and_pipes_are_refused_whoever_created_the_directory(
+    tmp_path: Path, name: str, later: Callable[[], None]
+) -> None:
+    results, outside = tmp_path / "study" / RESULTS, tmp_path / "outside"
+    outside.mkdir()
+    create(results)
+    (results / DATABASE).touch()
+    (results / name).unlink(missing_ok=True)
+    (results / name).symlink_to(outside)
+    later()
+    assert f"{results / name}: is a symbolic link, which perftrail does not create there" in refused(results)
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        accept(results)
+    (results / name).unlink()
+    os.mkfifo(results / name)
+    assert f"{results / name}: is a named pipe" in refused(results)
+    (results / name).unlink()
+    if name in DIRECTORIES:
+        (results / name).touch()
+        assert f"{results / name}: is a file" in refused(results)
+
+
+def test_a_link_to_a_build_is_refused_and_links_of_programs_are_not(
+    tmp_path: Path, later: Callable[[], None]
+) -> None:
+    results = tmp_path / RESULTS
+    create(results)
+    for name in ("scratch", "paths", "builds/key"):
+        (results / name).mkdir(parents=True)
+        (results / name / "link").symlink_to("/")
+    later()
+    verify(results)
+    (results / "builds" / "other").symlink_to(tmp_path)
+    later()
+    assert f"{results}/builds/other: is a symbolic link" in refused(results)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("link", "a symbolic link"), ("pipe", "a named pipe"), ("file", "a file")]
+)
+def test_the_directory_itself_is_a_directory(tmp_path: Path, kind: str, words: str) -> None:
+    results = tmp_path / RESULTS
+    match kind:
+        case "link":
+            create(tmp_path / "mine")
+            results.symlink_to(tmp_path / "mine")
+        case "pipe":
+            os.mkfifo(results)
+        case _:
+            results.touch()
+    assert f"{results}: is {words}, not a results directory" in refused(results)
+    with pytest.raises(StoreError, match="not a results directory"):
+        accept(results)
+
+
+def test_a_directory_that_git_tracks_is_refused(tmp_path: Path, later: Callable[[], None]) -> None:
+    results = tmp_path / "study" / RESULTS
+    subprocess.run(["git", "init", "-q", "--template=", tmp_path], check=True)
+    create(results)
+    (results / DATABASE).touch()
+    later()
+    verify(results)
+    subprocess.run(["git", "-C", tmp_path, "add", "-f", results / DATABASE], check=True)
+    later()
+    assert f"git tracks {RESULTS}/{DATABASE}" in refused(results)
+    with pytest.raises(StoreError, match="git tracks"):
+        accept(results)
+
+
+def test_without_a_writable_state_the_first_process_works_and_the_next_one_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: Callable[[], None]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file" / "state"))
+    results = tmp_path / RESULTS
+    create(verify(results))
+    (results / DATABASE).touch()
+    verify(results)
+    later()
+    assert "cannot remember" in (message := refused(results))
+    assert "set XDG_STATE_HOME to a directory that lasts" in message
+    with pytest.raises(StoreError, match=r"cannot be accepted: .*/file/state/perftrail is not writable"):
+        accept(results)
+
+
+def test_a_foreign_record_or_name_proves_nothing(
+    tmp_path: Path, state: Path, later: Callable[[], None]
+) -> None:
+    results = tmp_path / RESULTS
+    create(results)
+    (results / DATABASE).touch()
+    later()
+    assert is_ours(results)
+    [record] = (state / "perftrail" / "results").iterdir()
+    record.write_text("1\n")
+    assert not is_ours(results)
+    (results / IDENTITY).write_text("../../../etc/passwd")
+    assert not is_ours(results)
+    (results / IDENTITY).unlink()
+    os.mkfifo(results / IDENTITY)
+    assert not is_ours(results)
+
+
+STUDY = """\
+[source]
+kind = "directory"
+location = "."
+
+[build]
+steps = ["true"]
+outputs = ["perftrail.toml"]
+
+[benchmark.work]
+command = "true"
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show",),
+        ("run",),
+        ("report",),
+        ("check", "--try", "1"),
+        ("show", "--store", "results"),
+        ("store", "stats", "--store", "results"),
+        ("store", "copy", "results", "new"),
+        ("store", "copy", "new", "results"),
+    ],
+)
+def test_commands_refuse_the_results_of_a_clone_and_change_nothing_outside(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    home, clone = tmp_path / "home", tmp_path / "clone"
+    home.mkdir()
+    (home / "precious").write_text("precious")
+    clone.mkdir()
+    (clone / "perftrail.toml").write_text(STUDY)
+    for results in (clone / RESULTS, clone / "results"):
+        with_results(results)
+        for name in DIRECTORIES - {"logs"}:
+            (results / name).symlink_to(home)
+        (results / f"{DATABASE}.lock").symlink_to(home / "precious")
+    done = called(*words, cwd=clone)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "perftrail did not create this results directory" in done.stderr
+    assert [each.name for each in home.iterdir()] == ["precious"]
+    assert (home / "precious").read_text() == "precious"
+
+
+def test_accept_names_the_results_of_the_study_and_a_missing_one(tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    study.mkdir()
+    (study / "perftrail.toml").write_text(STUDY)
+    none = called("store", "accept", study)
+    assert none.returncode == 0, none.stderr
+    assert "there are no results yet, so nothing was accepted" in none.stdout
+    with_results(study / RESULTS)
+    for named in (study, study / "perftrail.toml", study / RESULTS):
+        done = called("store", "accept", named)
+        assert done.returncode == 0, done.stderr
+        assert f"{study / RESULTS}: accepted" in done.stdout
+    assert "no samples yet" in called("show", study).stderr
