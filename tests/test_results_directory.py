@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -225,6 +227,26 @@ def test_without_a_writable_state_the_first_process_works_and_the_next_one_says_
     assert "set XDG_STATE_HOME to a directory that lasts" in message
     with pytest.raises(StoreError, match=r"cannot be accepted: .*/file/state/perftrail is not writable"):
         accept(results)
+
+
+def test_without_a_home_directory_the_state_is_a_temporary_directory_of_this_user_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: Callable[[], None]
+) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "missing"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    create(tmp_path / RESULTS)
+    later()
+    assert is_ours(tmp_path / RESULTS)
+    [state] = tmp_path.glob("perftrail-state-*")
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+    state.chmod(0o777)
+    assert not is_ours(tmp_path / RESULTS)
+    state.rename(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").chmod(0o700)
+    state.symlink_to("elsewhere")
+    assert not is_ours(tmp_path / RESULTS)
+    assert not (tmp_path / "missing").exists()
 
 
 def test_a_foreign_record_or_name_proves_nothing(

@@ -48,9 +48,17 @@ def user_cache() -> Path:
 
 
 def user_state() -> Path:
-    """Return perftrail's directory in the user's state, as the XDG base directory specification defines it."""
+    """Return perftrail's directory in the user's state, as the XDG base directory specification defines it.
+
+    Where the home directory is missing or not writable, as in some containers, it is a directory for temporary files.
+    """
     named = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(named) if Path(named).is_absolute() else user_home() / ".local" / "state") / "perftrail"
+    if Path(named).is_absolute():
+        return Path(named) / "perftrail"
+    state = user_home() / ".local" / "state" / "perftrail"
+    if state.is_dir() or os.access(user_home(), os.W_OK | os.X_OK):
+        return state
+    return Path(tempfile.gettempdir()) / f"perftrail-state-{os.geteuid()}"
 
 
 @contextmanager

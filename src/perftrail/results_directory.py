@@ -1,12 +1,13 @@
 """Create results directories, recognise those that this user created, and refuse all others.
 
 A repository or an archive may contain a results directory with links out of it, or with forged samples. So perftrail
-uses only directories that it created for this user (decision 42). A new directory gets a random name in a file, and
+uses only directories that it created for this user (decision 44). A new directory gets a random name in a file, and
 the user's state directory gets a file with this name. A copy of a directory has another inode: it is not recognised.
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import re
@@ -147,7 +148,8 @@ def _claim(directory: Path) -> None:
         state = os.fstat(descriptor)
         _ours.add((state.st_dev, state.st_ino))
         with suppress(OSError):  # this process knows the directory; `verify` explains it to later ones
-            _record(identity).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            user_state().mkdir(parents=True, exist_ok=True, mode=0o700)
+            _record(identity).parent.mkdir(exist_ok=True)
             _record(identity).write_text(_owner(state), "ascii")
         with suppress(OSError):  # commands that only read also work in a directory that they may not write to
             _write(f"{IDENTITY}.{identity}", identity, descriptor)
@@ -166,7 +168,13 @@ def _write(name: str, text: str, directory: int) -> None:
 
 
 def _record(identity: str) -> Path:
-    return user_state() / "results" / identity
+    """Return the file with a name in the user's state. Raises `OSError` if another user may have written there."""
+    state = user_state()
+    found = state.lstat()
+    owners = {os.geteuid(), state.parent.stat().st_uid}  # also of root in the home directory of a user
+    if not stat.S_ISDIR(found.st_mode) or found.st_mode & stat.S_IWOTH or found.st_uid not in owners:
+        raise PermissionError(errno.EACCES, "is not a directory of this user alone", state)
+    return state / "results" / identity
 
 
 def _owner(state: os.stat_result) -> str:
