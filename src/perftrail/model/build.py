@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from perftrail.model.sandbox import REFUSED
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -121,8 +123,10 @@ class Failure:
         True
         >>> Failure(stage="crash", message="exit code 1: connect: Connection refused").is_of_machine
         False
+        >>> Failure(stage="build", message="Could not resolve host: x (the sandbox refused the network)").is_of_machine
+        False
         """
-        return any(
+        return REFUSED not in self.message and any(
             self.stage in stages and words.search(self.message) for stages, words in _FAULTS_OF_MACHINE
         )
 

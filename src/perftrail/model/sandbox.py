@@ -115,6 +115,10 @@ def refused_by(sandbox: Sandbox, phase: Phase, output: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+REFUSED = "the sandbox refused"
+"""Words before the refused operations in the message of a failure."""
+
+
 def with_refusals(message: str, refused: Sequence[str]) -> str:
     """Add the refused operations to the message of a failure.
 
@@ -123,5 +127,5 @@ def with_refusals(message: str, refused: Sequence[str]) -> str:
     """
     if not refused:
         return message
-    reason = f"the sandbox refused {'; '.join(refused)}"
+    reason = f"{REFUSED} {'; '.join(refused)}"
     return f"{message} ({reason})" if message else reason
