@@ -198,7 +198,8 @@ def test_conflicts_are_part_of_the_working_tree_but_not_staged(
         (checkout / branch / "x").write_text("")
         repository.git("add", "--all")
         repository.git("commit", "--quiet", "--message", branch)
-    subprocess.run(["git", "-C", checkout, "merge", "other"], check=False, capture_output=True)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    subprocess.run(["git", *identity, "-C", checkout, "merge", "other"], check=False, capture_output=True)
     found = revision(opened())
     assert found.summary == "a.c and other/x"
     assert "<<<<<<<" in files(put(opened(), found, tmp_path / "tree"))["a.c"]
