@@ -10,7 +10,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -283,3 +283,5 @@ def _refuse_links_outside(entries: Iterable[_Entry], directory: Path) -> None:
             raise CheckoutFailed(
                 f"the archive's link {quoted(text)} leads outside, to {quoted(entry.target)}"
             )
+        with suppress(FileNotFoundError, NotADirectoryError):  # a target that is missing
+            resolved.stat()  # raises `OSError` for a link that leads into itself
