@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.cli.options import SourceOptions
+from perftrail.cli.options import SourceOptions, study_path
 from perftrail.errors import UsageError
 
 ONE = """\
@@ -85,3 +85,12 @@ def test_a_study_of_one_source_names_the_table_for_others(tmp_path: Path) -> Non
     file.write_text(ONE)
     with pytest.raises(UsageError, match=r"the study has no \[sources.NAME\]"):
         SourceOptions(along="app", at=()).load(str(file))
+
+
+def test_the_error_about_a_missing_study_names_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as refused:
+        study_path(None, to_read=True)
+    assert str(refused.value).startswith(f"{tmp_path}: no perftrail.toml in this directory or above; ")

@@ -5,13 +5,35 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 
 from perftrail.cli import options
 from perftrail.cli.interrupts import MESSAGE
-from perftrail.cli.options import STOP_SIGNALS, Stop, stopped_like_ctrl_c
+from perftrail.cli.options import STOP_SIGNALS, Stop, stopped_like_ctrl_c, terminated_like_ctrl_c
+
+
+@pytest.fixture(autouse=True)
+def hangup_ends_a_process() -> Iterator[None]:
+    """The tests themselves may run under nohup, which ignores SIGHUP."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_a_second_hangup_of_the_terminal_does_not_interrupt_the_cleanup() -> None:
+    with stopped_like_ctrl_c():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
+
+
+def test_a_command_under_nohup_still_ignores_a_hangup() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with terminated_like_ctrl_c(), stopped_like_ctrl_c() as stop, stop.after_block():
+        signal.raise_signal(signal.SIGHUP)
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)

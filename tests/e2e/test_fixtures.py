@@ -252,7 +252,7 @@ def running(file: Path, started: Path) -> Started:
     return process
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name)
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL], ids=lambda each: each.name)
 def test_no_server_outlives_perftrail_and_an_interrupt_cleans_up(
     tmp_path: Path, tree: Path, sent: signal.Signals
 ) -> None:

@@ -156,6 +156,20 @@ def test_an_interruption_at_any_line_leaves_no_link(tmp_path: Path) -> None:
     assert line > 20
 
 
+def test_what_a_killed_command_left_is_removed(tmp_path: Path) -> None:
+    left = [tmp_path / "counts" / "profile-x" / "data", tmp_path / "fixtures" / "1" / "data"]
+    for each in left:
+        each.parent.mkdir(parents=True)
+        each.touch()
+    with (
+        Launcher() as launcher,
+        open_invoker(
+            STUDY, BuilderOn(FakeSource(1)), launcher, isolation=None, root=tmp_path, logs=tmp_path / "logs"
+        ),
+    ):
+        assert not any(each.parent.exists() for each in left)
+
+
 @contextmanager
 def interrupted_at(line: int) -> Iterator[list[int]]:
     """Raise `KeyboardInterrupt` at a line, counted from 1, of those that create and remove links; yield it then."""

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -286,12 +286,23 @@ def test_a_publication_is_read_as_it_was_written_and_imported() -> None:
     assert second.when == datetime.fromisoformat(REVISIONS[1].time)
 
 
+def _with_metric(data: dict[str, Any], **changes: object) -> dict[str, object]:
+    return {**data, "metrics": [{**data["metrics"][0], **changes}]}
+
+
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
         (lambda data: {**data, VERSION_KEY: 2}, "newer perftrail"),
         (lambda data: {**data, "machine": 1}, "not a whole publication"),
         (lambda data: {**data, "revisions": []}, "names revision 0 of 0"),
+        (lambda data: _with_metric(data, metric=""), 'no name or no values for a metric of "work"'),
+        (lambda data: _with_metric(data, measured=[]), 'no name or no values for a metric of "work"'),
+        (
+            lambda data: _with_metric(data, measured=[{"revision": 0, "values": []}]),
+            'no name or no values for a metric of "work"',
+        ),
+        (lambda data: {**data, "sentence": "\ud800"}, "not Unicode text"),
     ],
 )
 def test_a_damaged_publication_is_refused(spoil: object, expected: str) -> None:

@@ -1,7 +1,7 @@
 """Options that several commands share, with the same name and meaning everywhere.
 
 `SourceOptions` selects one of several sources, `SessionOptions` configures how commands build and measure. `Stop` ends
-long commands at SIGTERM as at Ctrl-C, with all samples stored.
+long commands at SIGTERM and SIGHUP as at Ctrl-C, with all samples stored.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def study_path(path: str | None, *, to_read: bool = False) -> str:
         return path
     found = studyfile.find_upwards(os.getcwd())  # noqa: PTH109 - study files contain paths as text, too
     if found is None and to_read:
-        raise UsageError(studyfile.NO_STUDY)
+        raise studyfile.no_study(Path.cwd())
     if found is None:
         from perftrail.cli.command_words import print_written
         from perftrail.verbs.command_study import write_detected_study
@@ -487,7 +487,7 @@ def revisions_named(*names: str | None) -> Callable[[Session], Sequence[Revision
     return find
 
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 GRACE_SECONDS = 2.0
 """Seconds for a started operation to end after a request to stop."""
@@ -516,20 +516,28 @@ class Stop:
                 signal.setitimer(signal.ITIMER_REAL, 0.0)
         self.raise_if_requested()
 
-    def handle(self, _number: int, _frame: FrameType | None) -> None:
+    def handle(self, number: int, _frame: FrameType | None) -> None:
         """Handle a signal: stop at once."""
+        _ignore_again(number)
         self._requested = True
         raise KeyboardInterrupt
 
-    def _handle_in_block(self, _number: int, _frame: FrameType | None) -> None:
+    def _handle_in_block(self, number: int, _frame: FrameType | None) -> None:
+        _ignore_again(number)
         self.raise_if_requested()
         self._requested = True
         signal.setitimer(signal.ITIMER_REAL, GRACE_SECONDS)
 
 
+def _ignore_again(number: int) -> None:
+    """Ignore a signal that a closed terminal sends several times: a second one would interrupt the cleanup."""
+    if number == signal.SIGHUP:
+        signal.signal(number, signal.SIG_IGN)
+
+
 @contextmanager
 def stopped_like_ctrl_c() -> Iterator[Stop]:
-    """Treat SIGTERM as Ctrl-C in the block; yield the `Stop` that the block checks between its steps."""
+    """Treat SIGTERM and SIGHUP as Ctrl-C in the block; yield the `Stop` that the block checks between its steps."""
     stop = Stop()
     with _signal_handlers(dict.fromkeys(STOP_SIGNALS, stop.handle)):
         yield stop
@@ -537,18 +545,25 @@ def stopped_like_ctrl_c() -> Iterator[Stop]:
 
 @contextmanager
 def terminated_like_ctrl_c() -> Iterator[None]:
-    """Treat SIGTERM as Ctrl-C in the block, so that it removes its links and files; a command's own handler stays."""
-    own = signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    """Treat SIGTERM and SIGHUP as Ctrl-C in the block, so that it removes its links and files.
+
+    A command's own handlers stay.
+    """
     ctrl_c = signal.getsignal(signal.SIGINT)
     handler = ctrl_c if callable(ctrl_c) else signal.default_int_handler
-    with _signal_handlers({} if own else {signal.SIGTERM: handler}):
+    usual = [each for each in STOP_SIGNALS if signal.getsignal(each) is signal.SIG_DFL]
+    with _signal_handlers(dict.fromkeys(usual, handler)):
         yield
 
 
 @contextmanager
 def _signal_handlers(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
-    """Install signal handlers for the block."""
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    """Install signal handlers for the block; SIGHUP stays ignored, as nohup has set it."""
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in handlers.items()
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:

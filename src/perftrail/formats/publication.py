@@ -16,6 +16,7 @@ from perftrail.model.exchange import Series
 from perftrail.model.json_data import from_plain, to_plain
 from perftrail.model.published import Publication
 from perftrail.model.recipe import PLAIN
+from perftrail.model.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +66,8 @@ def decode(content: bytes) -> Publication:
         raise FormatError("is not a whole publication of perftrail") from error
     count = len(publication.revisions)
     for metric in publication.metrics:
+        if not metric.metric or not metric.measured or not all(each.values for each in metric.measured):
+            raise FormatError(f"has no name or no values for a metric of {quoted(metric.benchmark)}")
         for each in metric.measured:
             if not 0 <= each.revision < count:
                 raise FormatError(f"names revision {each.revision} of {count}")

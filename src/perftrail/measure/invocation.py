@@ -548,7 +548,8 @@ def open_invoker(
     measure = study.measure
     links = root / "paths"
     paths = BuildPaths(links) if measure.vary_path else None
-    remove_tree(root / FIXTURES)  # left over by a killed perftrail
+    for each in (FIXTURES, "counts"):
+        remove_tree(root / each)  # left over by a killed perftrail
     runners = _runners(root) if study.suites else None
     shown = [links, *([runners] if runners else [])]
     with (

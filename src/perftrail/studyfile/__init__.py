@@ -14,23 +14,23 @@ from __future__ import annotations
 from perftrail.studyfile.reading import (
     COMMAND_STUDY,
     FILE_NAME,
-    NO_STUDY,
     directory_of,
     find_upwards,
     load,
     load_readable,
     mistake,
+    no_study,
 )
 from perftrail.studyfile.schema import schema
 
 __all__ = [
     "COMMAND_STUDY",
     "FILE_NAME",
-    "NO_STUDY",
     "directory_of",
     "find_upwards",
     "load",
     "load_readable",
     "mistake",
+    "no_study",
     "schema",
 ]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
-from perftrail.errors import Mistake, StudyError
+from perftrail.errors import Mistake, StudyError, UsageError
 from perftrail.file_tree import expanded, open_to_read
 from perftrail.model.placeholders import fill
 from perftrail.model.recipe import PLAIN, Variant
@@ -38,7 +38,13 @@ FILE_NAME = "perftrail.toml"
 COMMAND_STUDY = f"{RESULTS}/study.toml"
 """The study of a command in a repository without a study file, below the root; its directory is the root."""
 
-NO_STUDY = "no perftrail.toml in this directory or above; name a study, or create one with: perftrail init"
+
+def no_study(
+    directory: object, *, remedy: str = "name a study, or create one with: perftrail init"
+) -> UsageError:
+    """Return the error of a directory without a study."""
+    return UsageError(f"{directory}: no {FILE_NAME} in this directory or above; {remedy}")
+
 
 LARGEST_FILE_BYTES = 1 << 20
 _MOST_ROUNDS = 50

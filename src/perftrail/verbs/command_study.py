@@ -18,7 +18,7 @@ from perftrail.errors import UsageError
 from perftrail.model.placeholders import COMMON_PLACEHOLDERS, OUT, fill_some, names
 from perftrail.model.wording import quoted
 from perftrail.results_directory import create, verify
-from perftrail.studyfile import COMMAND_STUDY, FILE_NAME, NO_STUDY
+from perftrail.studyfile import COMMAND_STUDY, FILE_NAME, no_study
 from perftrail.studyfile.writing import toml
 from perftrail.verbs.init.start import draft_study, repository_root, write_text
 from perftrail.verbs.init.study_text import study_text
@@ -106,11 +106,11 @@ def write_detected_study(directory: Path) -> WrittenStudy:
     """
     root = repository_root(directory)
     if root is None:
-        raise UsageError(NO_STUDY)
+        raise no_study(directory)
     draft = draft_study(root.directory, study=root.directory, system=None)
     if draft.build is None or (draft.build.suite is None and draft.build.benchmark.placeholder):
         raise UsageError(
-            f"no perftrail.toml in this directory or above, and perftrail found no benchmark in {root.directory}; "
+            f"no {FILE_NAME} in {directory} or above, and perftrail found no benchmark in {root.directory}; "
             "write the command to measure after --, or create a study with: perftrail init"
         )
     return WrittenStudy(

@@ -321,9 +321,7 @@ def find_studies(named: str | None) -> tuple[str, ...]:
     if named is None:
         found = studyfile.find_upwards(os.getcwd())  # noqa: PTH109 - a path as text, as the study file gives them
         if found is None:
-            raise UsageError(
-                "no perftrail.toml in this directory or above; name a study, or a directory of studies"
-            )
+            raise studyfile.no_study(Path.cwd(), remedy="name a study, or a directory of studies")
         return (found,)
     path = Path(named)
     if path.is_file():
