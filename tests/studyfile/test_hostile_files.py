@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perftrail import studyfile
-from perftrail.errors import StudyError
+from perftrail.errors import StudyError, UsageError
 from tests.studyfile.studies import GOOD, SMALL, complaints, read, write
 from tests.studyfile.toml_texts import documents, values
 
@@ -146,3 +146,11 @@ def test_a_location_that_cannot_be_printed_is_reported_escaped(tmp_path: Path) -
     [mistake] = [each for each in raised.value.mistakes if "location" in str(each)]
     assert str(mistake).isprintable()
     assert str(mistake).count("\\u202e") == 2
+
+
+def test_a_study_whose_path_is_not_utf_8_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    directory = tmp_path / os.fsdecode(b"st\xffudy")
+    directory.mkdir()
+    (directory / "perftrail.toml").write_text('[source]\nkind = "directory"\nlocation = "."\n')
+    with pytest.raises(UsageError, match="the path of a study must be UTF-8; rename the directory"):
+        studyfile.load(str(directory))

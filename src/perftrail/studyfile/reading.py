@@ -73,11 +73,18 @@ SEARCHED_METRIC = "find.metric"
 def load_readable(path: str, *, to_read: bool = False) -> tuple[Study | None, tuple[Mistake, ...]]:
     """Return what is readable of a study, `None` if that is nothing, and its mistakes.
 
-    Raises `StudyError` if the file itself cannot be read.
+    Raises `StudyError` if the file itself cannot be read, and `UsageError` for a path that is not UTF-8: results, pages
+    and logs contain it.
     """
     file = Path(path)
     if _is_directory(file):
         file /= FILE_NAME
+    try:
+        str(file.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{file.absolute()}: the path of a study must be UTF-8; rename the directory"
+        ) from error
     shown = shown_name(file)
     toml = _toml(_text(file, shown), shown)
     problems = Problems(shown, key_lines(toml.text), to_read=to_read)
