@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 import jsonschema
 import pytest
 
-from perftrail.cli.json_output import COMMANDS_WITH_JSON, encoded, json_types
+from perftrail.cli import json_output
+from perftrail.cli.json_output import COMMANDS_WITH_JSON, ROWS_AT_ONCE, encoded, json_types, print_json_rows
 from perftrail.cli.main import COMMANDS, cli
 from perftrail.model.json_data import document, finite
 
@@ -41,6 +44,19 @@ def test_json_of_another_type_fails_in_tests() -> None:
         encoded("store compact", {"before_bytes": 1, "after_bytes": 2})
     with pytest.raises(ValueError, match="no type"):
         encoded("serve", {})
+
+
+@pytest.mark.parametrize("count", [0, 1, ROWS_AT_ONCE, 2 * ROWS_AT_ONCE + 1])
+def test_many_rows_are_printed_as_one_list(capsys: pytest.CaptureFixture[str], count: int) -> None:
+    rows = [
+        {"benchmark": "[b", "metric": "m]\n]", "value": float(number), "nested": [[], {}]}
+        for number in range(count)
+    ]
+    whole = f"{json.dumps(rows, indent=1)}\n"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(json_output, "encoded", lambda _, data: json.dumps(data, indent=1))
+        print_json_rows("show", iter(rows))
+    assert capsys.readouterr().out == whole
 
 
 def test_an_infinite_number_is_null() -> None:

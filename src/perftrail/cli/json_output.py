@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +11,7 @@ import click
 from perftrail.model.json_data import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 def print_json(
@@ -18,6 +19,19 @@ def print_json(
 ) -> None:
     """Print a command's JSON: a value of its type in `json_types`."""
     click.echo(encoded(command, data, one_line=one_line))
+
+
+ROWS_AT_ONCE = 100
+"""Number of rows that are in memory at a time when a command prints many."""
+
+
+def print_json_rows(command: str, rows: Iterator[object]) -> None:
+    """Print what `print_json` prints for a list, in little memory: a command can have hundreds of thousands of rows."""
+    separator = "["
+    while part := [*islice(rows, ROWS_AT_ONCE)]:
+        click.echo(separator + encoded(command, part).removeprefix("[").removesuffix("\n]"), nl=False)
+        separator = ","
+    click.echo("\n]" if separator == "," else "[]")
 
 
 def encoded(command: str, data: Mapping[str, object] | Sequence[object], *, one_line: bool = False) -> str:

@@ -15,7 +15,7 @@ from perftrail.results.rows import RowJson, ValueWithIntervalJson, interval_json
 from perftrail.results.scaling import ThreadScalingJson, thread_scalings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from perftrail.measure.session import View
     from perftrail.model.source import Pins
@@ -109,7 +109,11 @@ class Shown:
         return by_benchmark(self.view, self.measured, self.rows)
 
     def as_json(self) -> list[ShownRowJson]:
-        """Return every row as `show --json` prints it, with the changes and fits at it."""
+        """Return all `json_rows`."""
+        return list(self.json_rows())
+
+    def json_rows(self) -> Iterator[ShownRowJson]:
+        """Yield every row as `show --json` prints it, with the changes and fits at it."""
         begun: dict[Row, RankedChangeJson] = {
             change.row: {**change.as_json(), "rank": rank}
             for rank, change in enumerate(self.changes.ranked, start=1)
@@ -121,8 +125,8 @@ class Shown:
         shifted = {shift.row: shift.as_json() for shift in self.by_benchmark}
         scaled = {each.row_key: each for each in thread_scalings(self.view, measured=self.measured).found}
         equal = equal_builds(self.rows)
-        return [
-            {
+        for row in self.rows:
+            yield {
                 **row.as_json(),
                 **self.pins.as_json(),
                 "message": row.subject.revision.summary,
@@ -135,8 +139,6 @@ class Shown:
                 if (found := scaled.get((row.subject, row.benchmark, row.point, row.metric)))
                 else None,
             }
-            for row in self.rows
-        ]
 
 
 def equal_builds(rows: Sequence[Row]) -> dict[int, Revision]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.cli.help import Command
-from perftrail.cli.json_output import print_json
+from perftrail.cli.json_output import print_json, print_json_rows
 from perftrail.cli.options import (
     json_option,
     repeated_view_options,
@@ -127,7 +127,7 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
     check_metrics(metrics, view.study, others=view.study.derived)
     shown = show(view, metrics=metrics or None)
     if as_json:
-        print_json("show", shown.as_json())
+        print_json_rows("show", shown.json_rows())
         return
     if shown.rows:
         print_rows(shown.rows, pins=shown.pins, changes=shown.changes.points)
