@@ -112,7 +112,8 @@ class StoredAnswerJson(TypedDict):
 class AgentTool:
     """A tool of the server: the type of its data, its arguments besides the study, and the words of its command.
 
-    `reads` turns the command's output into data; a list is limited to the argument `limit`.
+    `reads` turns the command's output into data; a list is limited to the argument `limit`, and `row` turns each of its
+    elements that are left into data.
     """
 
     doc: str
@@ -121,6 +122,7 @@ class AgentTool:
     arguments: Mapping[str, Schema]
     required: tuple[str, ...] = ()
     reads: Callable[[str], object] = json.loads
+    row: Callable[[Any], object] = lambda data: data
     measures: bool = False
 
 
@@ -185,7 +187,8 @@ def tools(*, measuring: bool) -> Mapping[str, AgentTool]:
                 *_options("--only", given.get("only")),
             ],
             arguments={"metrics": _METRICS, "only": _ONLY, "limit": _LIMIT},
-            reads=lambda output: [json.loads(line) for line in output.splitlines() if line],
+            reads=lambda output: [line for line in output.splitlines() if line],
+            row=json.loads,
         ),
         "answer": AgentTool(
             doc="Return the stored answer of the last search: the culprit or its candidates, the effect, the "
@@ -380,7 +383,7 @@ class AgentServer:
         except PerftrailError as error:
             text = escaped(str(error), longest=LONGEST_MESSAGE, allowed="\n")
             return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
-        return _result(data, limit=given.get("limit", DEFAULT_ROWS))
+        return _result(data, limit=given.get("limit", DEFAULT_ROWS), row=tool.row)
 
     def _unknown(self, name: str) -> str:
         if name in tools(measuring=True):
@@ -491,11 +494,13 @@ def _check(given: Mapping[str, Any], schema: Schema) -> None:
         raise UsageError(f"{'.'.join(map(str, error.path)) or 'arguments'}: {error.message}") from error
 
 
-def _result(data: object, *, limit: int = MOST_ROWS) -> types.CallToolResult:
+def _result(
+    data: object, *, limit: int = MOST_ROWS, row: Callable[[Any], object] = lambda data: data
+) -> types.CallToolResult:
     omitted = 0
     if isinstance(data, list):
         omitted = max(0, len(data) - limit)
-        data = data[omitted:]
+        data = [row(each) for each in data[omitted:]]
     content = {"notice": NOTICE, "data": data, "omitted": omitted}
     return types.CallToolResult(
         content=[types.TextContent(text=json.dumps(content))], structured_content=content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
@@ -43,8 +44,9 @@ def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
     """Return a line for each value."""
-    lines = (
-        json.dumps(
+    text = BytesIO()
+    for each, row in rows(samples):
+        line = json.dumps(
             {
                 **{name: row[name] for name in BEFORE},
                 "point": each.point.as_dict(),
@@ -52,6 +54,5 @@ def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noq
             },
             ensure_ascii=False,
         )
-        for each, row in rows(samples)
-    )
-    return {"samples.jsonl": "".join(f"{line}\n" for line in lines).encode()}
+        text.write(f"{line}\n".encode())
+    return {"samples.jsonl": text.getvalue()}

@@ -34,10 +34,7 @@ def exported(view: View, *, only: Sequence[str] = (), metrics: Sequence[str] = (
     selection = select(view.study, only)
     check_metrics(metrics, view.study)
     cells = [(cell, key) for cell, key in MeasuredHere(view).cells if selection.includes(cell)]
-    outcomes = view.store.outcomes(tuple({key for _, key in cells}), view.machine.id)
-    samples = tuple(
-        each for cell, key in cells for each in _exported_cell(view, cell, outcomes.get(key, ()), metrics)
-    )
+    samples = tuple(_exported_cells(view, cells, metrics))
     if not samples:
         raise NoAnswer(
             "no sample matches --only and --metric; print all samples with: perftrail show"
@@ -59,6 +56,20 @@ def check_metrics(metrics: Sequence[str], study: Study, *, others: Iterable[str]
 def with_shown_metrics(samples: Sequence[Exported], view: View) -> tuple[Exported, ...]:
     """Return the samples of metrics that tables show."""
     return tuple(each for each in samples if each.metric in shown_metrics(view.study, each.benchmark))
+
+
+CELLS_AT_ONCE = 1000
+"""Number of cells whose outcomes are in memory at a time: they need far more of it than their values."""
+
+
+def _exported_cells(
+    view: View, cells: Sequence[tuple[Cell, str]], metrics: Sequence[str]
+) -> Iterator[Exported]:
+    for start in range(0, len(cells), CELLS_AT_ONCE):
+        part = cells[start : start + CELLS_AT_ONCE]
+        outcomes = view.store.outcomes(tuple({key for _, key in part}), view.machine.id)
+        for cell, key in part:
+            yield from _exported_cell(view, cell, outcomes.get(key, ()), metrics)
 
 
 def _exported_cell(

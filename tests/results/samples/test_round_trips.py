@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,11 @@ from perftrail.formats import tidy_csv
 from perftrail.formats.document import FileContext
 from perftrail.formats.exports import FORMATS, write
 from perftrail.model.exchange import Series
+from perftrail.model.measurement import Outcome
 from perftrail.results.rows import Row, rows
 from perftrail.results.samples import samples_view
 from perftrail.store.memory import MemoryStore
+from perftrail.verbs import export
 from perftrail.verbs.export import exported, with_shown_metrics
 from perftrail.verbs.import_ import import_files
 
@@ -262,3 +265,21 @@ def test_a_choice_that_fits_nothing_has_no_export(study: Path) -> None:
         exported(view, only=["revision=v9"])
     with pytest.raises(UsageError, match='no metric "wal"; did you mean "wall"'):
         exported(view, metrics=["wal"])
+
+
+def test_the_outcomes_of_few_cells_are_in_memory_at_a_time(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = samples_view(studyfile.load(str(study)))
+    whole = exported(view)
+    read: list[int] = []
+    outcomes = type(view.store).outcomes
+
+    def counted(store: Any, runnables: Sequence[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
+        read.append(len(runnables))
+        return outcomes(store, runnables, machine)
+
+    monkeypatch.setattr(type(view.store), "outcomes", counted)
+    monkeypatch.setattr(export, "CELLS_AT_ONCE", 2)
+    assert exported(view) == whole
+    assert max(read) == 2
