@@ -193,11 +193,11 @@ def accept(directory: Path | None) -> None:
     a backup, a cache or an older perftrail. A directory with links, or one that git tracks, is not accepted.
     """
     from perftrail.results_directory import accept as accept_directory
-    from perftrail.studyfile import FILE_NAME, NO_STUDY, directory_of, find_upwards
+    from perftrail.studyfile import FILE_NAME, directory_of, find_upwards, no_study
 
     named = directory or find_upwards(".")
     if named is None:
-        raise UsageError(NO_STUDY)
+        raise no_study(Path.cwd())
     path = Path(named).absolute()
     if path.suffix == ".toml":
         path = directory_of(path)
