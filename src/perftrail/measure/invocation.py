@@ -6,6 +6,7 @@ one, and the noise observer.
 
 from __future__ import annotations
 
+import os
 import shlex
 import tempfile
 import time
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.environment import declared_environment
+from perftrail.builds.observing import observer, observing_words, read_trace
 from perftrail.file_tree import emptied, remove_tree
 from perftrail.formats.printed import has_items, read_metrics
 from perftrail.measure.build_paths import BuildPaths, LinkedBuild
@@ -378,6 +380,27 @@ class Invoker:
             result = {**process_metrics(ran, usage), **result}
         self._share(log)
         return UnrecordedRun(ran=ran, result=result, log=str(log))
+
+    def opened_files(self, ready: Ready, *, below: Path) -> frozenset[str]:
+        """Return the files below a directory that an invocation opens under strace.
+
+        Results and bytecode of Python do not count. There are none if strace is missing or may not trace here.
+        """
+        program = observer()
+        if program is None:
+            return frozenset()
+        with self.temporary_directory() as scratch:
+            trace = Path(scratch, "trace")
+
+            def traced(command: Command) -> Command:
+                return replace(command, arguments=(*observing_words(program, trace), *command.arguments))
+
+            self.observe(ready, "opened-files", traced)
+            opened = read_trace(trace, tree=below, directory=self._scratch).opened
+        results = os.path.relpath(self._logs.parent, below)
+        return frozenset(
+            path for path in opened if not path.startswith(f"{results}/") and "__pycache__/" not in path
+        )
 
     def _command(
         self,
