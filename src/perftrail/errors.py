@@ -18,7 +18,7 @@
     │   └── MachineLeft       the measuring machine left the cluster              exit 1
     ├── SettingsError         this machine's settings cannot be changed           exit 1
     ├── NoticeFailed          a receiver cannot be notified; it is retried        exit 1
-    ├── InputChanged          a file changed while a benchmark used it            exit 1
+    ├── InputChanged          a file changed while perftrail used it              exit 1
     ├── StaleBuilds           wrong builds were found and are built again         exit 1
     └── NoAnswer              the question could not be answered                  exit 1
 
@@ -134,14 +134,15 @@ class NoticeFailed(PerftrailError):
     """A receiver of notices is not reachable, or rejects the notice."""
 
 
-class InputChanged(PerftrailError):
-    """A file that a benchmark names changed since its content became part of the samples' key."""
+REPEAT = (
+    "repeat the command to use the present content. If the study itself writes this file, let it write to {build}, "
+    "{out}, {data} or its working directory"
+)
+"""What to do about a changed input."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"{path}: changed while perftrail measured, so it discarded the last sample; repeat the command to measure "
-            "the present content. If the benchmark writes this file, let it write to its working directory or {data}"
-        )
+
+class InputChanged(PerftrailError):
+    """A file that a recipe or a benchmark names changed since its content became part of a key."""
 
 
 class StaleBuilds(PerftrailError):

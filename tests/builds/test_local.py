@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.errors import CheckoutFailed
+from perftrail.errors import CheckoutFailed, InputChanged
 from perftrail.model.build import Built, Failure
 from perftrail.model.subject import Revision, Subject
 from perftrail.process.launcher import Launcher, launcher_path
@@ -113,6 +113,17 @@ def test_another_compiler_is_another_key(project: Project, monkeypatch: pytest.M
     (tools / "cc").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     assert project.builder().key(subject, recipe("./configure")) != before
+
+
+def test_a_build_whose_input_was_edited_meanwhile_is_discarded(project: Project) -> None:
+    data = project.root / "data.txt"
+    data.write_text("one")
+    subject = Subject(revision=project.commit(), variant="plain")
+    how = recipe("cp {study}/data.txt program; echo two >> {study}/data.txt", outputs=("program",))
+    with pytest.raises(InputChanged, match=r"data\.txt: changed during a build"):
+        project.builder().build(subject, how)
+    data.write_text("one")
+    assert not project.builder().is_built(project.builder().key(subject, how))
 
 
 def test_the_first_error_is_quoted_and_not_the_last_line(project: Project) -> None:

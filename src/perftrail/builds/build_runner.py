@@ -284,6 +284,13 @@ class BuildRunner:
         """Return the values of placeholders in a benchmark's build lines and command."""
         return {**self.values(tree), **values_of(benchmark_source_trees(out)), "out": str(out)}
 
+    def study_files(self, recipe: Recipe) -> Sequence[Path]:
+        """Return the files of the study that a recipe names, copies into the tree or applies."""
+        named = named_files(_texts(recipe), {}, below=self._study)
+        return [
+            self._study / name for name in (*named, *recipe.repairs.overlay.values(), *recipe.repairs.patches)
+        ]
+
     def study_files_digest(self, texts: Iterable[str]) -> str:
         """Return the digest of the study's files that texts name."""
         return content_of_files(named_files(texts, {}, below=self._study), below=self._study)

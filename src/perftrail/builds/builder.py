@@ -19,6 +19,7 @@ from perftrail.builds.artefact import (
     built_of,
     content_of,
     content_of_files,
+    content_of_input,
     output_files,
     read_finished,
     write_finished,
@@ -32,7 +33,7 @@ from perftrail.builds.quota import Disk, bytes_below
 from perftrail.builds.relinking import keep_outputs, restore_trees, with_missing_linker, working_copy
 from perftrail.builds.repairs import repairs_key
 from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, benchmark_source_trees
-from perftrail.errors import StaleBuilds
+from perftrail.errors import REPEAT, InputChanged, StaleBuilds
 from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.notation import format_size
@@ -181,7 +182,11 @@ class LocalBuilder:
         return (self._builds / key / "built.json").is_file()
 
     def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
-        """Build a subject in ``builds/KEY/tree``, or return its existing build."""
+        """Build a subject in ``builds/KEY/tree``, or return its existing build.
+
+        Raises `InputChanged`, and discards the build, if a file of the study that the recipe names changed meanwhile.
+        """
+        inputs = {file: content_of_input(file) for file in self._runner.study_files(recipe) if file.is_file()}
         key = self.key(subject, recipe)
         workspace = self._workspace(key)
         home = workspace.home
@@ -200,6 +205,12 @@ class LocalBuilder:
             except OSError as error:
                 outcome = Failure(stage="build", message=_path_too_long(error))
             seconds = time.monotonic() - began
+            for file, content in inputs.items():
+                if content_of_input(file) != content:
+                    remove_tree(home)
+                    raise InputChanged(
+                        f"{file}: changed during a build, so perftrail discarded the build; {REPEAT}"
+                    )
             if isinstance(outcome, Failure):
                 remove_tree(home)
                 return Failure(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.builds.artefact import content_of_input, covers, has_linked_files
 from perftrail.builds.observing import CALLS as OBSERVED_CALLS
-from perftrail.errors import InputChanged, SourceError, StaleBuilds
+from perftrail.errors import REPEAT, InputChanged, SourceError, StaleBuilds
 from perftrail.measure.build_inputs import NO_OTHERS, BenchmarkBuild, BuildInputs
 from perftrail.measure.events import (
     BenchmarkBuildFailed,
@@ -91,7 +91,9 @@ class Ready:
         """Raise `InputChanged` if a file changed since this cell became ready."""
         for path, content in self.inputs:
             if content_of_input(Path(path)) != content:
-                raise InputChanged(path)
+                raise InputChanged(
+                    f"{path}: changed while perftrail measured, so it discarded the last sample; {REPEAT}"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
