@@ -24,6 +24,7 @@ from perftrail.results_directory import (
     create,
     is_ours,
     remember,
+    target_of,
     verify,
 )
 from tests.cli.calling import called
@@ -327,3 +328,36 @@ def test_accept_names_the_results_of_the_study_and_a_missing_one(tmp_path: Path)
         assert done.returncode == 0, done.stderr
         assert f"{study / RESULTS}: accepted" in done.stdout
     assert "no samples yet" in called("show", study).stderr
+
+
+def test_a_named_link_leads_to_the_users_results_or_is_refused(
+    tmp_path: Path, later: Callable[[], None]
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("precious")
+    create(tmp_path / "mine")
+    (tmp_path / "mine" / DATABASE).touch()
+    later()
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    assert target_of(tmp_path / "link") == tmp_path / "mine"
+    assert target_of(tmp_path / "new") == tmp_path / "new"
+    for target in (outside, outside / "precious", outside / "new"):
+        (tmp_path / "link").unlink()
+        (tmp_path / "link").symlink_to(target)
+        done = called("store", "copy", tmp_path / "mine", tmp_path / "link")
+        assert "is a symbolic link, but not to your results" in done.stderr
+    assert [each.name for each in outside.iterdir()] == ["precious"]
+
+
+def test_a_study_file_that_leads_to_another_file_does_not_show_it(tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "key").write_text("-----BEGIN SECRET-----\nb3a1secret\n")
+    (tmp_path / "study" / "perftrail.toml").symlink_to(tmp_path / "key")
+    done = called("check", tmp_path / "study")
+    assert done.returncode == 2
+    assert "is a symbolic link, and its target is not valid TOML" in done.stderr
+    assert "secret" not in done.stderr.lower()
+    (tmp_path / "study" / "perftrail.toml").unlink()
+    os.mkfifo(tmp_path / "study" / "perftrail.toml")
+    assert "it is not a regular file" in called("check", tmp_path / "study").stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from perftrail.model.wording import counted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
 from perftrail.process.machine.settings import restore_abandoned_settings
-from perftrail.results_directory import DATABASE, RESULTS, create, is_ours, remember, verify
+from perftrail.results_directory import DATABASE, RESULTS, create, is_ours, remember, target_of, verify
 from perftrail.sources.directory import ListedSource
 from perftrail.store import current_writer as stored_writer
 from perftrail.store import lock_for_writing, on_server, open_shared, open_store, parse_server
@@ -76,9 +75,9 @@ def results_directory(study: Study, store: str | None) -> Path:
     for a directory that perftrail did not create for this user.
     """
     if store and parse_server(store) is None:
-        named = Path(store).absolute()
+        named = target_of(Path(store).absolute())
         if not named.is_file():
-            return verify(Path(os.path.realpath(named)) if named.is_symlink() else named)
+            return verify(named)
         if is_ours(named.parent):
             return verify(named.parent)
     return verify(Path(study.directory).absolute() / RESULTS)

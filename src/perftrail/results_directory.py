@@ -75,6 +75,19 @@ def verify(directory: Path) -> Path:
     return directory
 
 
+def target_of(named: Path) -> Path:
+    """Return a path that the user named, without a link in its last part. Raises `StoreError` for a link elsewhere.
+
+    A link may lead to the user's own results; in a repository, it may lead anywhere.
+    """
+    if not named.is_symlink():
+        return named
+    target = Path(os.path.realpath(named))
+    if is_ours(target) or is_ours(target.parent):
+        return target
+    raise StoreError(f"{named}: is a symbolic link, but not to your results; name its target, {target}")
+
+
 def _state(directory: Path) -> os.stat_result | None:
     """Return the status of a directory, `None` if it is missing. Raises `StoreError` for anything else."""
     try:

@@ -129,6 +129,14 @@ def test_no_file_is_written_or_read_through_what_a_repository_may_contain_in_its
     (tmp_path / "page" / "charts").symlink_to(outside)
     assert perftrail("report", str(study), "--format", "markdown", "-o", str(tmp_path / "page")) == 2
     assert "t is a symbolic link" in capsys.readouterr().err
+    (tmp_path / "linked").symlink_to(outside)
+    for words in (
+        ("export", str(study), "--format", "csv", "-o"),
+        ("report", str(study), "--format", "markdown", "-o"),
+        ("import", str(tmp_path / "night-1.json"), "-o"),
+    ):
+        assert perftrail(*words, str(tmp_path / "linked")) in (1, 2)
+        assert "t is a symbolic link" in capsys.readouterr().err
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "samples").symlink_to(outside)
     assert perftrail("import", str(tmp_path / "night-1.json"), "-o", str(tmp_path / "other")) == 1

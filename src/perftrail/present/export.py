@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from perftrail.errors import NoAnswer, UsageError
-from perftrail.file_tree import write_file
+from perftrail.file_tree import refuse_link, write_file
 from perftrail.model.wording import counted, escaped, listed
 from perftrail.present.html_page import WrittenFileJson
 from perftrail.present.output_settings import next_line
@@ -100,6 +100,8 @@ def _write(files: Mapping[str, bytes], destination: Path) -> list[Path]:
     single = len(files) == 1 and not destination.is_dir()
     paths = [destination] if single else [destination / name for name in files]
     try:
+        if destination.is_dir():
+            refuse_link(destination)
         for path, content in zip(paths, files.values(), strict=True):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, content)

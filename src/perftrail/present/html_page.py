@@ -290,7 +290,7 @@ def write_markdown(page: Page, directory: str, drawings: Drawings) -> tuple[Path
     """Write the report as Markdown with its charts as SVG, like `write_page`."""
     root = Path(directory)
     try:
-        create_directory(root / IMAGES)
+        create_directory(create_directory(root) / IMAGES)
         write_file(root / MARKDOWN, to_markdown(page, images=IMAGES))
         drawn = {root / IMAGES / f"{name}.svg": still for name, still in drawings.stills(page.charts).items()}
         for file, still in drawn.items():
@@ -649,7 +649,7 @@ def write_page(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ..
     """
     root = Path(directory)
     try:
-        create_directory(root / IMAGES)
+        create_directory(create_directory(root) / IMAGES)
         drawn = drawings.drawn(page.charts)
         stills = {name: each.svg for name, each in drawn.items()}
         write_file(root / PAGE, to_html(page, stills))

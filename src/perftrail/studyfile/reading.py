@@ -6,6 +6,7 @@ only appears when the history is read.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
@@ -87,6 +88,8 @@ def load_readable(path: str, *, to_read: bool = False) -> tuple[Study | None, tu
         ) from error
     shown = shown_name(file)
     toml = _toml(_text(file, shown), shown)
+    if toml.mistakes and file.is_symlink():  # they quote it, but a repository may contain a link to any file
+        _refuse(shown, f"is a symbolic link, and its target is not valid TOML: {os.path.realpath(file)}")
     problems = Problems(shown, key_lines(toml.text), to_read=to_read)
     for wrong in toml.mistakes:
         problems.add_syntax(wrong.line, f"column {wrong.column}: {wrong.message}")

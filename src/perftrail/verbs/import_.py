@@ -130,7 +130,7 @@ def _written(files: Mapping[Path, bytes], study: Path) -> Iterator[None]:
     with ExitStack() as undo:
         for directory in dict.fromkeys((study, *(path.parent for path in missing))):
             for each in (directory, *directory.parents):
-                if each.is_relative_to(study) and each != study:
+                if each.is_relative_to(study):
                     refuse_link(each)
             for each in reversed([each for each in (directory, *directory.parents) if not each.exists()]):
                 each.mkdir()

@@ -23,7 +23,7 @@ from perftrail.model.wording import counted, escaped, quantity, quoted
 from perftrail.opening import results_database
 from perftrail.present.console import errors, output
 from perftrail.present.output_settings import next_line
-from perftrail.results_directory import DATABASE, RESULTS, verify
+from perftrail.results_directory import DATABASE, RESULTS, target_of, verify
 from perftrail.store import parse_server, shown
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def store_at(name: str) -> NamedStore:
     """Return the store at an address or path: a file, a directory of results, or a directory of a study."""
     if (address := parse_server(name)) is not None:
         return NamedStore(location=address, options="")
-    path = Path(name)
+    path = target_of(Path(name))
     candidates = (path / DATABASE, path / RESULTS / DATABASE)
     database = next((file for file in candidates if file.is_file()), None)
     if database is None and (path.is_dir() or (not path.exists() and path.suffix != ".db")):
