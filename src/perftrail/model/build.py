@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from perftrail.model.sandbox import REFUSED
+from perftrail.model.wording import REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

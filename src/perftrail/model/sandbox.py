@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from perftrail.model.field import Key
 from perftrail.model.notation import format_size
+from perftrail.model.wording import REFUSED
 
 Network = Literal["none", "build", "run", "both"]
 """Phases with network access."""
@@ -113,10 +114,6 @@ def refused_by(sandbox: Sandbox, phase: Phase, output: str) -> tuple[str, ...]:
     if not sandbox.has_network(phase) and _NETWORK.message.search(output):
         found.insert(0, f'{_NETWORK.refused} (sandbox.network = "{sandbox.network}")')
     return tuple(found)
-
-
-REFUSED = "the sandbox refused"
-"""Words before the refused operations in the message of a failure."""
 
 
 def with_refusals(message: str, refused: Sequence[str]) -> str:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 DOCUMENTATION = "https://perftrail.github.io/perftrail"
 """Address of the site, which pyproject.toml also states."""
 
+REFUSED = "the sandbox refused"
+"""Words before the refused operations in the message of a failure."""
+
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 MOST_DIGITS = 4
 """Largest number of significant digits, for any interval."""
