@@ -25,6 +25,7 @@ PROMISES = {
     "faults": "after a failed system call, no acknowledged sample is lost and the next command resumes",
     "kills": "after a kill at any system call, no invocation is lost or stored twice, and the answer is the same",
     "outside_root": "a hostile source, patch or backup changes nothing outside its directory, and stays in its limits",
+    "hostile_clone": "nothing outside of a clone changes or is shown, whatever replaces its files; every command ends",
     "sandbox_escapes": "a program in the sandbox reaches nothing that docs/how-to/sandbox.md closes",
     "stale": "an input that changed is measured again, or the documentation says that its change is not seen",
     "web": "no request makes the dashboard fail, break its schema, or serve a client without permission",

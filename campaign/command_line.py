@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from collections import Counter
 from dataclasses import dataclass
@@ -61,15 +62,21 @@ def import_all(package: ModuleType = perftrail) -> None:
                 import_all(module)
 
 
-def run(arguments: Sequence[str], directory: Path, *, strace: Sequence[str] = ()) -> Ended:
-    """Run a command line in a directory to its end; with strace's options, under strace."""
+def run(
+    arguments: Sequence[str], directory: Path, *, strace: Sequence[str] = (), seconds: float | None = None
+) -> Ended:
+    """Run a command line in a directory to its end; with strace's options, under strace; kill it after `seconds`."""
     with tempfile.TemporaryDirectory() as temporary:
         out, err = Path(temporary) / "out", Path(temporary) / "err"
         process = os.fork()
         if process == 0:
             _become(arguments, directory, out, err, wait=bool(strace))
         tracer = attach(process, strace) if strace else None
+        late = threading.Timer(seconds or 0.0, os.killpg, (process, signal.SIGKILL))
+        if seconds is not None:
+            late.start()
         _, status = os.waitpid(process, 0)
+        late.cancel()
         if tracer is not None:
             tracer.communicate()
         return Ended(
