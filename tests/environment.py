@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pwd
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -12,7 +14,6 @@ DECLARED = {
     "LC_ALL": "C.UTF-8",
     "TERM": "xterm-256color",
     "TZ": "UTC",
-    "XDG_STATE_HOME": f"{tempfile.gettempdir()}/perftrail-tests-state-{os.getuid()}",
 }
 """Variables that every test has. Tests of other terminals, languages and time zones set their own."""
 
@@ -26,11 +27,23 @@ def declare() -> None:
     for name in list(os.environ):
         if name in REMOVED or name.startswith(REMOVED_BEGINNINGS):
             del os.environ[name]
-    os.environ.update(DECLARED)
+    os.environ.update(DECLARED, XDG_STATE_HOME=_state())
     time.tzset()
     os.umask(0o022)
     if not _is_usable(os.environ.get("HOME", "")):
         os.environ["HOME"] = _home()
+
+
+def _state() -> str:
+    """Create the directory of the user's state, which exists until this process ends."""
+    directory, process = tempfile.mkdtemp(prefix="perftrail-tests-state-"), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == process:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    atexit.register(remove)
+    return directory
 
 
 def _home() -> str:
