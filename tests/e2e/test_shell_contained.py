@@ -30,7 +30,12 @@ def revision(tmp_path: Path) -> str:
 
 
 @needs_sandbox
-def test_commands_from_a_pipe_run_in_the_sandbox(tmp_path: Path, revision: str) -> None:
+def test_commands_from_a_pipe_run_in_the_sandbox(
+    tmp_path: Path, revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/secret").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "outside").write_text("unchanged")
     script = ("sh ../steps.sh && ./program; pwd; ls ~ | wc -l; echo x > $OUTSIDE; exit 4\n").replace(
         "$OUTSIDE", str(tmp_path / "outside")

@@ -50,7 +50,7 @@ _PATTERNS = tuple(
     for pattern in (
         # First errors of compilers, linkers and interpreters.
         r"\bfatal error\b|: error[:\s]|^error(\[\w+\])?:|\bundefined reference\b|cannot find -l"
-        r"|multiple definition of|^\S+\.go:\d+:|^\S*Error:|^\S*Exception:|^panicked at|^E\s{2,}"
+        r"|multiple definition of|^\S+\.go:\d+:|^\S*(?:Error|Exception)(?::|$)|^panicked at|^E\s{2,}"
         # Errors of the machine, which repeat in other words.
         r"|No space left on device|Disk quota exceeded|Cannot allocate memory|out of memory allocating",
         # Errors of configure scripts, build systems and shells.
