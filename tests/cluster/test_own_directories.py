@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tarfile
+
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +21,10 @@ from tests.cluster.test_relinking_on_workers import apart, relinking_study
 from tests.e2e.printing import program
 from tests.sources.repositories import Repository
 
-pytestmark = pytest.mark.slow("cluster")
+pytestmark = [
+    pytest.mark.slow("cluster"),
+    pytest.mark.skipif(not hasattr(tarfile, "tar_filter"), reason="needs Python 3.11.4"),
+]
 
 CERTIFICATE = {
     "tls_ca_file": "ca-file",

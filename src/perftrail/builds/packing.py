@@ -71,19 +71,31 @@ def unpack(packed: bytes, root: Path) -> None:
 
     It stops before it writes more than `MOST_UNPACKED_BYTES`, or more than `MOST_UNPACKED_FILES` files.
     """
-    _extract(packed, root, tarfile.tar_filter)
+    _extract(packed, root, _tar_filter())
 
 
 def unpack_logs(packed: bytes, root: Path, *, below: str) -> None:
     """Unpack only files of the directory `below` in `root`. Raises `ClusterError` for other content."""
+    select = _tar_filter()
 
     def select_member(member: tarfile.TarInfo, destination: str) -> tarfile.TarInfo:
         parts = Path(member.name).parts
         if parts[:1] != (below,) or ".." in parts or not member.isfile():
             raise ClusterError(f"{member.name}: a worker sent this as a log, but it is not one")
-        return tarfile.tar_filter(member, destination)
+        return select(member, destination)
 
     _extract(packed, root, select_member)
+
+
+def _tar_filter() -> Callable[[tarfile.TarInfo, str], tarfile.TarInfo]:
+    """Return the filter that refuses names outside. Raises `ClusterError` where Python has none."""
+    try:
+        return tarfile.tar_filter
+    except AttributeError:
+        raise ClusterError(
+            "files from another machine need Python 3.11.4 or newer on every machine: older ones cannot refuse names "
+            "that lead out of the directory"
+        ) from None
 
 
 def _extract(
