@@ -103,7 +103,9 @@ def fill(directory: Path, size: Size, *, seed: int, store: str | None = None) ->
         machine = read_machine()
         results.add_machine(machine)
         revisions = sources.searched_source.history()
-        inputs = BuildInputs(study, NO_ERAS, sources.pins, sources.others, local_tools(starter))
+        inputs = BuildInputs(
+            study, NO_ERAS, sources.pins, sources.others, local_tools(starter, study=directory)
+        )
         _store_builds(database, study, builder, inputs, revisions)
         rng = np.random.default_rng(seed)
         for batch in _invocations(results, size, machine.id, rng):

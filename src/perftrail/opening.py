@@ -114,7 +114,9 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         starter = Launcher()
         stack.callback(starter.close)
         machine = _measured_by(results, here)
-        tools = local_tools(starter) if machine.id == here.id else None
+        tools = (
+            local_tools(starter, study=Path(study.directory).absolute()) if machine.id == here.id else None
+        )
         notes = () if machine.id == here.id else (_other_machine_note(machine),)
         try:
             sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
@@ -519,5 +521,5 @@ def _subject_builder(
         logs=logs,
         pins=sources.pins,
         others=sources.others,
-        tools=local_tools(starter),
+        tools=local_tools(starter, study=Path(study.directory).absolute()),
     )

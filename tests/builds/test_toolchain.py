@@ -52,6 +52,25 @@ def test_a_program_is_its_version_its_path_and_its_content(programs: Path) -> No
     assert Toolchain(lambda *_: "Python 4", path=str(programs / "a")).programs([text])[1] != python
 
 
+def test_a_program_below_the_study_is_the_same_in_another_directory(programs: Path) -> None:
+    def identity(study: Path) -> list[str]:
+        return Toolchain(lambda *_: "", path=str(programs / "a"), study=study).programs(["planted"])
+
+    assert "{study}/a/planted" in identity(programs)[0]
+    assert str(programs) in identity(programs / "b")[0]
+
+
+def test_a_program_that_cannot_be_read_has_its_size_and_date(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "open", refused)
+    (found,) = Toolchain(lambda *_: "", path=str(programs / "a")).programs(["planted"])
+    assert found.startswith("planted")
+
+
 def test_programs_are_searched_in_the_path_of_the_study(programs: Path) -> None:
     tools = Toolchain(lambda *_: "", path=str(programs / "a"))
     (there,) = tools.programs(["planted"], path=f"/missing:{programs}/b")

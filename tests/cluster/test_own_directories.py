@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tarfile
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -27,37 +27,39 @@ FULL = "ld: final link failed: No space left on device"
 
 
 @pytest.mark.parametrize(
-    ("stage", "message", "of_machine"),
+    ("stage", "message", "effect"),
     [
-        ("build", FULL, True),
-        ("build", "cp: error writing 'a': Disk quota exceeded", True),
-        ("build", "cc1: out of memory allocating 65536 bytes", True),
-        ("link", "sh: 1: Cannot fork: Cannot allocate memory", True),
+        ("build", FULL, "stops"),
+        ("build", "cp: error writing 'a': Disk quota exceeded", "stops"),
+        ("build", "cc1: out of memory allocating 65536 bytes", "stops"),
+        ("link", "sh: 1: Cannot fork: Cannot allocate memory", "stops"),
         (
             "checkout",
             "cannot fetch it: fatal: unable to access 'https://x/': Could not resolve host: x",
-            True,
+            "again",
         ),
-        ("checkout", "ssh: connect to host x port 22: Connection refused", True),
-        ("checkout", "npm cannot fetch a@1: getaddrinfo EAI_AGAIN registry.example", True),
-        ("checkout", "git cannot list v1: bad object v1", False),
-        ("checkout", "wrong checksum for 1.0: its SHA-256 is 0", False),
-        ("build", "a.c:1:1: error: unknown type name 'x'", False),
-        ("start", "cannot start ./work: cannot allocate memory", True),
-        ("crash", f"killed by signal 9 (SIGKILL): {KILLED_FOR_MEMORY}", True),
-        ("crash", "exit code 1: dump: No space left on device", True),
+        ("checkout", "ssh: connect to host x port 22: Connection refused", "again"),
+        ("checkout", "npm cannot fetch a@1: getaddrinfo EAI_AGAIN registry.example", "stops"),
+        ("checkout", "git cannot list v1: bad object v1", "stored"),
+        ("checkout", "wrong checksum for 1.0: its SHA-256 is 0", "stored"),
+        ("build", "a.c:1:1: error: unknown type name 'x'", "stored"),
+        ("start", "cannot start ./work: cannot allocate memory", "stops"),
+        ("crash", f"killed by signal 9 (SIGKILL): {KILLED_FOR_MEMORY}", "stops"),
+        ("crash", "exit code 1: dump: No space left on device", "stops"),
         # A revision that leaks or needs a server can fail in these ways.
-        ("crash", "exit code 1: malloc: Cannot allocate memory", False),
-        ("crash", "exit code 1: open: Too many open files", False),
-        ("crash", "exit code 1: connect: Connection refused", False),
-        ("fixture", "setup: psql: connection refused", False),
-        ("memory", "needed more memory than 1 GiB", False),
+        ("crash", "exit code 1: malloc: Cannot allocate memory", "stored"),
+        ("crash", "exit code 1: open: Too many open files", "stored"),
+        ("crash", "exit code 1: connect: Connection refused", "stored"),
+        ("fixture", "setup: psql: connection refused", "stored"),
+        ("memory", "needed more memory than 1 GiB", "stored"),
     ],
 )
 def test_words_of_the_machine_differ_from_words_of_the_program(
-    stage: Stage, message: str, of_machine: bool
+    stage: Stage, message: str, effect: str
 ) -> None:
-    assert Failure(stage=stage, message=message).is_of_machine == of_machine
+    failure = Failure(stage=stage, message=message)
+    assert failure.is_of_machine == (effect == "stops")
+    assert failure.may_pass == (effect != "stored")
 
 
 def test_a_failed_build_is_repeated_by_the_next_command(tmp_path: Path) -> None:
@@ -107,6 +109,22 @@ def test_a_search_stops_and_the_next_one_finds_the_culprit(tmp_path: Path) -> No
     assert not answer.unusable
 
 
+def test_a_search_passes_over_a_host_that_was_not_reached_and_the_next_one_tries_again(
+    tmp_path: Path,
+) -> None:
+    source, store = FakeSource(30), MemoryStore()
+    builder = FakeBuilder(source, broken={"r13"}, error="curl: (6) Could not resolve host: gone.example")
+    starter = stepping_at(14)
+    _, answer = find(
+        a_session(a_study(), tmp_path, source=source, starter=starter, builder=builder, store=store)
+    )
+    assert answer.as_json()["changes"][0]["revisions"] == ["r13", "r14"]
+    builder.broken = ()
+    session = a_session(a_study(), tmp_path, source=source, starter=starter, builder=builder, store=store)
+    _, outcome = drain(session.subject_builder.build(subjects(session.study, source.history())[13]))
+    assert isinstance(outcome, Built)
+
+
 def test_a_process_that_the_kernel_kills_for_memory_is_a_fault_of_the_machine(tmp_path: Path) -> None:
     killed = replace(RAN, ended=Signalled(signal=9), memory_kills=1)
     command = Command(arguments=("work",), environment={}, directory="/")
@@ -117,17 +135,22 @@ def test_a_process_that_the_kernel_kills_for_memory_is_a_fault_of_the_machine(tm
     assert failure.is_of_machine
 
     class Make:
+        output = "c++: fatal error: Killed signal terminated program cc1plus\n"
+
         def run(self, command: Command) -> Ran:
             assert command.stdout is not None
-            Path(command.stdout).write_text("c++: fatal error: Killed signal terminated program cc1plus\n")
+            Path(command.stdout).write_text(self.output)
             return replace(RAN, ended=Exited(code=2), memory_kills=1)
 
     log = Log(path=tmp_path / "build.log")
     log.begin()
     steps = ShellSteps(lines=("make",), directory=tmp_path, environment={}, timeout_seconds=9.0)
-    message = steps.run(Make(), log)
+    make = Make()
+    message = steps.run(make, log)
     assert message.splitlines()[-1] == KILLED_FOR_MEMORY
     assert Failure(stage="build", message=message).is_of_machine
+    make.output = "a.c:1:1: error: unknown type name 'x'\n"  # and another program is killed
+    assert KILLED_FOR_MEMORY not in steps.run(make, log)
 
 
 def test_the_launcher_counts_what_the_kernel_kills_meanwhile(

@@ -293,8 +293,12 @@ def _content_in_state(path: Path, _: tuple[tuple[object, ...], ...]) -> str:
         return content_of(path, None, keys=()).digest
     if not path.is_file():
         return "missing"
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except PermissionError:  # a program that may be started, but not read, such as sudo
+        state = path.stat()
+        return f"unreadable, {state.st_size} bytes of {state.st_mtime_ns}"
 
 
 _ORIGIN = b"$ORIGIN"

@@ -124,7 +124,7 @@ class BuildRunner:
         disk_bytes: float | None,
     ) -> None:
         self.trees = trees
-        self.tools = local_tools(starter)
+        self.tools = local_tools(starter, study=study)
         self._starter = starter
         self._isolation = isolation
         self._builds = builds

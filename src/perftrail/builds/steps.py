@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from signal import SIGKILL
 from typing import TYPE_CHECKING
 
 from perftrail.builds.build_log import log_excerpt, read_ends
 from perftrail.model.build import KILLED_FOR_MEMORY
-from perftrail.model.process import Command, OutOfMemory, TimedOut, describe_end
+from perftrail.model.process import Command, Exited, Signalled, TimedOut, describe_end
 from perftrail.model.sandbox import with_refusals
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class ShellSteps:
             return ""
         excerpt = "" if isinstance(ran.ended, TimedOut) else log_excerpt(text)
         reason = excerpt or f"{ended}: {line}"
-        if ran.memory_kills and not isinstance(ran.ended, TimedOut | OutOfMemory):
+        killed = ran.ended in (Signalled(signal=SIGKILL), Exited(code=128 + SIGKILL)) or "Killed" in reason
+        if ran.memory_kills and killed:
             reason = f"{reason}\n{KILLED_FOR_MEMORY}"
         return with_refusals(reason, ran.refused)

@@ -55,12 +55,14 @@ VersionQuery = Callable[[str, str], str]
 class Toolchain:
     """The programs of this machine, each identified once by its version, path and content.
 
-    The path counts, because it decides about the packages of a virtual environment.
+    The path counts, because it decides about the packages of a virtual environment; below the study's directory, it is
+    relative to `study`.
     """
 
-    def __init__(self, query: VersionQuery, *, path: str) -> None:
+    def __init__(self, query: VersionQuery, *, path: str, study: Path | None = None) -> None:
         self._query = query
         self._path = path
+        self._study = study
         self._known: dict[tuple[str, str], str] = {}
 
     def fingerprint(self, texts: Iterable[str]) -> list[str]:
@@ -84,23 +86,29 @@ class Toolchain:
 
     def _identity(self, tool: str, path: str = "") -> str:
         """Return a tool's version, if it states one, with its path and content; empty for a word without a program."""
-        name, arguments = (tool, path or self._path), _arguments(tool)
+        path = path or self._path
+        name, arguments = (tool, path), _arguments(tool)
         if name not in self._known:
-            program = shutil.which(tool, path=path or self._path)
+            program = shutil.which(tool, path=path)
             if program is None:
                 self._known[name] = f"{tool}{MISSING_TOOL}" if arguments else ""
             else:
                 version = f"{tool}: {self._query(program, arguments).rstrip()}" if arguments else tool
                 content = content_of_files([program], below=Path("/"))[:12]
-                self._known[name] = f"{version}\n{tool} is {program}, content {content}"
+                where = Path(program)
+                if self._study and where.is_relative_to(self._study):
+                    where = Path("{study}", where.relative_to(self._study))
+                self._known[name] = f"{version}\n{tool} is {where}, content {content}"
         return self._known[name]
 
 
-def local_tools(starter: Starter) -> Toolchain:
+def local_tools(starter: Starter, *, study: Path) -> Toolchain:
     """Return the tools of this machine, found in the search path of builds."""
     environment = {"PATH": search_path(), "LC_ALL": "C.UTF-8"}
     return Toolchain(
-        lambda program, argument: version_of(starter, program, argument, environment), path=search_path()
+        lambda program, argument: version_of(starter, program, argument, environment),
+        path=search_path(),
+        study=study,
     )
 
 

@@ -101,7 +101,7 @@ class Find:
 
     def events(self) -> Generator[Event, None, FindAnswer | FindTable]:
         """Search; yield events and return the answer, or a table of answers if there are several."""
-        return (yield from stop_at_fault_of_machine(self._events()))
+        return (yield from stop_at_fault_of_machine(self._events(), keep_going=self._session.keep_going))
 
     def _events(self) -> Generator[Event, None, FindAnswer | FindTable]:
         self._refuse_one_program()

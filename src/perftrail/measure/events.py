@@ -348,11 +348,16 @@ Event = (
 Result = TypeVar("Result")
 
 
-def stop_at_fault_of_machine(events: Generator[Event, None, Result]) -> Generator[Event, None, Result]:
+def stop_at_fault_of_machine(
+    events: Generator[Event, None, Result], *, keep_going: bool
+) -> Generator[Event, None, Result]:
     """Yield the events of a search or a watch. Raises `NoAnswer` at the first failure that this machine caused.
 
-    Such a failure is not a property of the revision, so that no answer may depend on it.
+    Such a failure is not a property of the revision, so that no answer may depend on it, unless the user wants to
+    keep going.
     """
+    if keep_going:
+        return (yield from events)
     while True:
         try:
             event = next(events)

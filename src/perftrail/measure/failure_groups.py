@@ -163,7 +163,8 @@ def same_reason(
 
 
 MACHINE_REMEDY = (
-    "free disk space or memory, or check the network, then repeat the command; stored samples are kept"
+    "free disk space or memory, or check the network, then repeat the command; stored samples are kept. With "
+    "memory_limit, too much memory of a benchmark is a failure of the revision"
 )
 """What to do after a failure that this machine caused."""
 

@@ -136,7 +136,7 @@ class InvocationRunner:
         planned.ready.check_inputs()
         outcome = (self._submitted.pop(planned.key, None) or self._begin(planned)).outcome()
         planned.ready.check_inputs()
-        if not (isinstance(outcome, FailedInvocation) and outcome.failure.is_of_machine):
+        if not (isinstance(outcome, FailedInvocation) and outcome.failure.may_pass):
             self._store.add(outcome)
         return outcome
 

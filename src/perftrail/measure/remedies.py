@@ -23,7 +23,7 @@ _TWICE = re.compile(r"multiple definition of")
 _WARNING = re.compile(r"\[-W(?:error[=,])?(?:-W)?([a-z][a-z0-9+-]*)\]")
 _CXX = re.compile(r"\.(?:cc|cpp|cxx|c\+\+|C|hpp|hh)\b")
 _NOT_IN_TREE = re.compile(r"cannot find -l|Killed|command not found|: not found$")
-"""Failures that no change of the tree repairs: a missing library or tool, or too little memory or disk."""
+"""Failures that no change of the tree repairs: a missing library or tool, or too little memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

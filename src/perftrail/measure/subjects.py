@@ -548,7 +548,9 @@ class SubjectBuilder:
         if outcome is not None:
             return outcome
         record = self._store.build(key)
-        if record is None or (isinstance(record.outcome, Failure) and self.retry_failed):
+        if record is None or (
+            isinstance(record.outcome, Failure) and (self.retry_failed or record.outcome.may_pass)
+        ):
             return None
         return record.outcome
 
@@ -568,7 +570,7 @@ class SubjectBuilder:
     def _record(
         self, key: str, subject: Subject, outcome: Built | Prepared | Failure, *, benchmark: str = ""
     ) -> None:
-        if isinstance(outcome, Failure) and outcome.is_of_machine:
+        if isinstance(outcome, Failure) and outcome.may_pass:
             return
         revision, variant = subject.revision.id, subject.variant
         self._store.add_build(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from perftrail.model.wording import REFUSED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from perftrail.model.subject import Revision
 
@@ -115,27 +115,42 @@ class Failure:
 
     @property
     def is_of_machine(self) -> bool:
-        """Whether its words name a fault of this machine: a full disk, too little memory, or an unreachable host.
+        """Whether its words name a fault of this machine: a full disk, too little memory, or no network.
 
-        Such a failure tells nothing about the revision: perftrail does not store it, so the next command tries again.
+        Such a failure tells nothing about the revision: no search uses it.
 
         >>> Failure(stage="crash", message="exit code 1: sort: write failed: No space left on device").is_of_machine
         True
         >>> Failure(stage="crash", message="exit code 1: connect: Connection refused").is_of_machine
         False
-        >>> Failure(stage="build", message="Could not resolve host: x (the sandbox refused the network)").is_of_machine
+        """
+        return self._has(_FAULTS_OF_MACHINE)
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the next command tries again: a fault of this machine, or a host that was not reached.
+
+        >>> Failure(stage="build", message="curl: (6) Could not resolve host: example.org").may_pass
+        True
+        >>> Failure(stage="build", message="Could not resolve host: x (the sandbox refused the network)").may_pass
         False
         """
+        return self._has((*_FAULTS_OF_MACHINE, *_UNREACHED))
+
+    def _has(self, faults: Sequence[_Fault]) -> bool:
         return REFUSED not in self.message and any(
-            self.stage in stages and words.search(self.message) for stages, words in _FAULTS_OF_MACHINE
+            self.stage in stages and words.search(self.message) for stages, words in faults
         )
 
 
 KILLED_FOR_MEMORY = "the kernel killed a process because no memory was left"
 """Part of the message of a process that the kernel killed for other processes' sake, not for a limit."""
 
+_Fault = tuple[tuple[Stage, ...], re.Pattern[str]]
+"""Stages at which only the machine can cause a fault, and the words of the fault."""
+
 _BUILT: tuple[Stage, ...] = ("checkout", "build", "link", "relink")
-_FAULTS_OF_MACHINE: tuple[tuple[tuple[Stage, ...], re.Pattern[str]], ...] = (
+_FAULTS_OF_MACHINE: tuple[_Fault, ...] = (
     (
         (*_BUILT, "fixture", "start", "crash", "metric"),
         re.compile(rf"(?i)no space left on device|disk quota exceeded|{KILLED_FOR_MEMORY}"),
@@ -149,13 +164,21 @@ _FAULTS_OF_MACHINE: tuple[tuple[tuple[Stage, ...], re.Pattern[str]], ...] = (
     (
         _BUILT,
         re.compile(
-            r"(?i)(?:could not|failed to|can't|cannot) (?:resolve|connect)|name resolution|temporary failure resolving"
-            r"|name or service not known|\bEAI_AGAIN\b|\bENOTFOUND\b|failed to establish a new connection"
-            r"|network is unreachable|no route to host|connection (?:timed out|refused|reset)"
+            r"(?i)temporary failure (?:in name resolution|resolving)|\bEAI_AGAIN\b|network is unreachable"
         ),
     ),
 )
-"""Words of faults of the machine, with the stages at which only the machine can cause them."""
+
+_UNREACHED: tuple[_Fault, ...] = (
+    (
+        _BUILT,
+        re.compile(
+            r"(?i)(?:could not|failed to|can't|cannot) (?:resolve|connect)|name or service not known|\bENOTFOUND\b"
+            r"|failed to establish a new connection|no route to host|connection (?:timed out|refused|reset)"
+        ),
+    ),
+)
+"""Here the host may be gone for ever, as that of an old dependency: a search passes over such a revision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

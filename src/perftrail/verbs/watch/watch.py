@@ -118,7 +118,7 @@ class BranchCheck:
 
     def events(self) -> Generator[Event, None, Watched]:
         """Check; yield events and return the result."""
-        return (yield from stop_at_fault_of_machine(self._events()))
+        return (yield from stop_at_fault_of_machine(self._events(), keep_going=self._session.keep_going))
 
     def _events(self) -> Generator[Event, None, Watched]:
         source = self._session.source
