@@ -55,6 +55,13 @@ def test_an_order_is_a_description(unit: str, expected: str) -> None:
     assert line.startswith(expected)
 
 
+def test_a_constant_part_is_stated() -> None:
+    series = along(SIZES)
+    assert series.growth is not None
+    lines = list(curve_words(replace(series, growth=replace(series.growth, start=2.0))))
+    assert "constant part, independent of size: 2.00 s" in lines
+
+
 def test_points_that_fit_no_order_are_reported() -> None:
     [line] = curve_words(along(costs_beyond_caches(SIZES)))
     assert line.startswith("time grows like n log n (")

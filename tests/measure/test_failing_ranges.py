@@ -119,9 +119,13 @@ def test_failures_of_two_ranges_name_both_lines() -> None:
         ("build", 'overlay to "x.h": this revision has a directory there', "build.overlay"),
         ("build", 'build.directory "lib": no such directory in this revision', "build.directory"),
         ("checkout", "the repository has no such tree", "source.location"),
+        ("fixture", "setup: exit code 1: make data", "benchmark.work.setup"),
+        ("fixture", "cannot start the fixture", "benchmark.work.command"),
+        ("fixture", "service db: setup: exit code 1: make data", "service.db.setup"),
+        ("fixture", "service db ended: exit code 1", "service.db.command"),
     ],
 )
-def test_repairs_and_checkouts_name_their_own_key(stage: str, message: str, key: str) -> None:
+def test_repairs_checkouts_and_fixtures_name_their_own_key(stage: str, message: str, key: str) -> None:
     build = Build(steps=("make",), patch=("fixes/all.patch",), when=(OLD, PATCHED))
     study = a_study(build=build)
     [failure] = failing(0, message=message, stage=stage).values()
