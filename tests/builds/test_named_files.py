@@ -56,5 +56,41 @@ def test_absolute_paths_and_those_in_the_home_directory_are_found(
     assert named_files(["cat ~/x $HOME/y"], {}, below=study) == ("x", "y")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cmake -S {study} -B {out}",
+        "{build}/prog --dir={study} --seed {revision}",
+        "cd {study} && {build}/n.txt",
+        "cd {study} && ./{revision}",
+        "cd {study} && cat $DIR/{revision}",
+    ],
+)
+def test_a_relative_word_that_begins_with_an_open_placeholder_names_nothing(study: Path, text: str) -> None:
+    assert named_files([text], {}, below=study) == ()
+
+
+def test_an_open_placeholder_after_a_literal_beginning_is_a_glob(study: Path) -> None:
+    assert named_files(["cd {study} && cat data/{revision}.txt"], {}, below=study) == (
+        "data/5.txt",
+        "data/n.txt",
+    )
+
+
+def test_globs_read_the_tree_below_a_directory_only_in_the_study(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[tuple[str, bool]] = []
+
+    def recorded(path: str, *, recursive: bool) -> list[str]:
+        read.append((path, recursive))
+        return []
+
+    monkeypatch.setattr("glob.glob", recorded)
+    texts = ["rsync --exclude=/**/.git {study}/x", "rg -g '/*/*.c' /{build}", "cat {study}/**/n /usr/**/n"]
+    assert named_files(texts, {}, below=study) == ("**/n", "x")
+    assert read == [(f"{study}/**/n", True), ("///usr/**/n", False)]
+
+
 def test_a_variable_may_name_the_directory_of_the_study(study: Path) -> None:
     assert named_files(["{study}", "cat $DIR/data/n.txt ${DIR}/x"], {}, below=study) == ("data/n.txt", "x")

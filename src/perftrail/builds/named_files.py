@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _STUDY = "\0"
 """Stands for ``{study}`` in words: no path contains it."""
 
+_OPEN = "\1"
+"""Stands for a placeholder in words that only a build or an invocation fills."""
+
 _MAY_NAME = re.compile(r"\{study\}|(?:^|[\s=:,@'\"<(-])\w?(?:~|\$HOME|\$\{HOME\})?/")
 _START = re.compile(rf"(?<![\s>]){_STUDY}|(?:^|(?<=[=:,;@])|(?<=^-\w))/")
 """Where a path begins in a word: at the study's directory, or at the root."""
@@ -53,8 +56,9 @@ def named_files(texts: Iterable[str], values: Mapping[str, Value], *, below: Pat
     words = [(each, word) for text in wanted for each, word in _words(text)]
     words = [(each, _filled(word, filled)) for each, word in words]
     for is_plain, word in words:
-        for start in _START.finditer(word):
-            if (names := _paths(word, start, below)) is None:
+        path = word.replace(_OPEN, "*")
+        for start in _START.finditer(path):
+            if (names := _paths(path, start, below)) is None:
                 bases[below] = None
                 continue
             found.update({each: None for each in names if is_plain or (below / each).exists()})
@@ -63,14 +67,17 @@ def named_files(texts: Iterable[str], values: Mapping[str, Value], *, below: Pat
     for _, word in words if bases else ():
         if word[:1] not in ("", "/", "-", _STUDY) and _STUDY not in word:
             relative = _VARIABLE.sub("", word)
-            found.update({name: None for base in bases for name in _existing(str(base), relative, below)})
+            if relative.lstrip("./").startswith(_OPEN):  # a path of the build, or a text such as a revision
+                continue
+            path = relative.replace(_OPEN, "*")
+            found.update({name: None for base in bases for name in _existing(str(base), path, below)})
     return tuple(sorted(found))
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:
-    """Return a word with its values; placeholders that only a build or an invocation fills become globs."""
+    """Return a word with its values; `_OPEN` replaces the others."""
     return _HOME.sub(
-        lambda _: str(user_home()), _OPEN_PLACEHOLDER.sub("*", fill(word, {**values, "study": _STUDY}))
+        lambda _: str(user_home()), _OPEN_PLACEHOLDER.sub(_OPEN, fill(word, {**values, "study": _STUDY}))
     )
 
 
@@ -93,13 +100,17 @@ def _paths(word: str, start: re.Match[str], below: Path) -> tuple[str, ...] | No
 
 
 def _existing(base: str, path: str, below: Path) -> Iterator[str]:
-    """Yield the existing files of a path or glob, and directories below the study's; not that directory itself."""
+    """Yield the existing files of a path or glob, and directories below the study's; not that directory itself.
+
+    Outside of the study, a glob begins with a directory's name, and ``**`` is one level: no glob reads the whole disk.
+    """
     full = os.path.normpath(f"{base}/{path}")
     if full.startswith(_NO_FILES) or _STUDY in full:
         return
     found = [full] if os.path.lexists(full) else []
-    if not found and glob.has_magic(path):
-        found = glob.glob(f"{glob.escape(base)}/{path}", recursive=True)  # noqa: PTH207 - Path.glob refuses some texts
+    in_study = Path(full).is_relative_to(below)
+    if not found and glob.has_magic(path) and (in_study or not glob.has_magic(full.split("/")[1])):
+        found = glob.glob(f"{glob.escape(base)}/{path}", recursive=in_study)  # noqa: PTH207 - Path.glob refuses some texts
     for each in map(Path, map(os.path.normpath, found)):
         if each != below and each.is_relative_to(below):
             yield str(each.relative_to(below))
