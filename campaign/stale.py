@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from campaign import Result, command_line
+from perftrail.builds import named_files
 from perftrail.model.measurement import Measurement
 from perftrail.process.machine import read_machine
 from perftrail.store import open_store
@@ -161,8 +162,12 @@ class _Trial:
         return ""
 
 
+@mock.patch.object(named_files, "temporary_directories", tuple)
 def run(seconds: float, seed: int) -> Result:
-    """Change inputs of all kinds in random order until the time is over, each kind at least once."""
+    """Change inputs of all kinds in random order until the time is over, each kind at least once.
+
+    Files outside of the study count, though all files of this campaign are temporary.
+    """
     command_line.import_all()
     ended = time.monotonic() + seconds
     rng = Random(seed)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.builds.named_files import named_files
+from perftrail.builds import named_files as named_files_module
+from perftrail.builds.named_files import named_files, temporary_directories
 
 
 @pytest.fixture
@@ -34,6 +35,14 @@ def study(tmp_path: Path) -> Path:
         ("prog --file={study}/x -f{study}/y {study}/a,b", ("a,b", "x", "y")),
         ("wc < {study}/x > {study}/y", ("x",)),
         ("prog -o {study}/y --output={study}/y", ()),
+        (
+            "prog --benchmark_out={study}/x --json-output-file {study}/x --logfile={study}/x -out {study}/x",
+            (),
+        ),
+        ("{study}/run.py --log {study}/x --benchmark_out={study}/y", ("run.py",)),
+        ("sh -c 'prog --log={study}/x && cat {study}/y'", ("y",)),
+        ("prog --layout {study}/x --timeout={study}/y", ("x", "y")),
+        ("prog | tee {study}/x && prog | tee -a {study}/y && cat {study}/a,b", ("a,b",)),
         ("PATH={study}/data:{build}/bin:/usr/bin", ("data",)),
         ("prog {study}/{revision}.txt", ("my data.txt",)),
         ("prog {study}/missing {build}/x /missing", ("missing",)),
@@ -48,6 +57,7 @@ def test_files_are_found_in_common_spellings(study: Path, text: str, found: tupl
 def test_absolute_paths_and_those_in_the_home_directory_are_found(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(named_files_module, "temporary_directories", tuple)
     monkeypatch.setenv("HOME", str(study))
     outside = str(study.parent / "else where")
     assert named_files([outside], {}, below=study) == (outside,)
@@ -90,6 +100,15 @@ def test_globs_read_the_tree_below_a_directory_only_in_the_study(
     texts = ["rsync --exclude=/**/.git {study}/x", "rg -g '/*/*.c' /{build}", "cat {study}/**/n /usr/**/n"]
     assert named_files(texts, {}, below=study) == ("**/n", "x")
     assert read == [(f"{study}/**/n", True), ("///usr/**/n", False)]
+
+
+def test_temporary_files_outside_of_the_study_are_no_inputs(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named_files_module, "temporary_directories", lambda: (str(study.parent),))
+    texts = [f"cat '{study.parent}/else where' {study}/x"]
+    assert named_files(texts, {}, below=study) == ("x",)
+    assert {"/tmp", "/var/tmp"} <= {*temporary_directories()}
 
 
 def test_a_variable_may_name_the_directory_of_the_study(study: Path) -> None:

@@ -2,7 +2,8 @@
 
 Texts are split as a shell splits them. A file counts if its path is quoted, a glob, an item of a list, the value of an
 option or variable, absolute, in the home directory, or relative to a directory that a text names (``cd {study}``).
-Files that a program opens without their name in the study are not seen.
+Files that a program opens without their name in the study are not seen. Files that a line writes, and temporary files
+outside of the study, are no inputs.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import glob
 import os
 import re
 import shlex
+import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,10 +38,19 @@ _START = re.compile(rf"(?<![\s>]){_STUDY}|(?:^|(?<=[=:,;@])|(?<=^-\w))/")
 _HOME = re.compile(r"(?:^|(?<=[=:,;@]))(?:~|\$HOME|\$\{HOME\})(?=/)")
 _VARIABLE = re.compile(r"^\$(?:\w+|\{\w+\})/")
 _OPEN_PLACEHOLDER = re.compile(r"(?<!\$)\{[\w.-]+\}")
-_WRITTEN = re.compile(r"[&|<]*>+[&|]?|-o|--out(?:put)?|--log(?:-file)?")
+_WRITING_OPTION = r"-o|--?(?:[\w.-]*[_.-])?(?:(?:out|output)(?:[_-]?file)?|log(?:[_-]?file)?)"
+_WRITTEN = re.compile(rf"[&|<]*>+[&|]?|tee|{_WRITING_OPTION}")
 """The word before a file that a line writes."""
 
+_WRITTEN_HERE = re.compile(rf"(?:^|\s)(?:{_WRITING_OPTION})=$")
+"""What precedes a file that a line writes, in the same word or script."""
+
 _NO_FILES = ("/dev/", "/proc/", "/sys/", "/run/")
+
+
+def temporary_directories() -> tuple[str, ...]:
+    """Return the directories of temporary files; a study there has inputs nevertheless."""
+    return ("/tmp", "/var/tmp", tempfile.gettempdir())  # noqa: S108 - only names
 
 
 def named_files(texts: Iterable[str], values: Mapping[str, Value], *, below: Path) -> tuple[str, ...]:
@@ -58,6 +69,8 @@ def named_files(texts: Iterable[str], values: Mapping[str, Value], *, below: Pat
     for is_plain, word in words:
         path = word.replace(_OPEN, "*")
         for start in _START.finditer(path):
+            if _WRITTEN_HERE.search(path[: start.start()]):
+                continue
             if (names := _paths(path, start, below)) is None:
                 bases[below] = None
                 continue
@@ -114,7 +127,7 @@ def _existing(base: str, path: str, below: Path) -> Iterator[str]:
     for each in map(Path, map(os.path.normpath, found)):
         if each != below and each.is_relative_to(below):
             yield str(each.relative_to(below))
-        elif each.is_file():
+        elif each.is_file() and not any(map(each.is_relative_to, temporary_directories())):
             yield str(each)
 
 
@@ -132,7 +145,8 @@ def _words(text: str) -> tuple[tuple[bool, str], ...]:
             found.append((is_plain, word))
             if not is_plain and word != text:
                 found += [(False, each) for _, each in _words(word)]
-        before = word
+        if (before, word) != ("tee", "-a"):
+            before = word
     return tuple(found)
 
 
