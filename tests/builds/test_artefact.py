@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.builds import artefact
-from perftrail.builds.artefact import content_of, content_of_input, without_debug_information
+from perftrail.builds.artefact import content_of, content_of_input, outermost, without_debug_information
 
 
 @pytest.fixture
@@ -181,6 +181,23 @@ def test_another_content_with_the_size_and_date_of_before_is_another_input(
     after = content_of_input(file), content_of_input(directory)
     assert not set(before) & set(after)
     assert content_of_input(tmp_path / "missing") == "missing"
+
+
+def test_a_directory_includes_the_paths_below_it_except_links_and_excluded_files(tree: Path) -> None:
+    (tree / "unix" / "link").symlink_to("../doc")
+    (tree / "unix" / ".git").mkdir()
+    names = (
+        "unix",
+        "unix/sub",
+        "unix/sub/libtcl9.a",
+        "unix/missing",
+        "doc/x.txt",
+        "unix/link/x.txt",
+        "unix/.git",
+    )
+    assert outermost([str(tree / name) for name in names]) == [
+        str(tree / name) for name in ("unix", "doc/x.txt", "unix/link/x.txt", "unix/.git")
+    ]
 
 
 def test_an_input_that_did_not_change_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import InputChanged
+from perftrail.measure import build_inputs
+from perftrail.measure import subjects as subjects_module
 from perftrail.measure.invocation_runner import RunnableOutcomes, most_failed
 from perftrail.measure.pairs import PairedOutcomes
 from perftrail.model.benchmark import Benchmark
@@ -98,13 +100,51 @@ def test_a_sample_whose_input_was_edited_meanwhile_is_discarded(
     assert not session.store.outcomes([ready.runnable.key], session.machine.id).get(ready.runnable.key)
 
 
-def test_nothing_is_measured_after_an_input_was_edited(tmp_path: Path) -> None:
+def test_no_sample_is_stored_after_an_input_was_edited(tmp_path: Path) -> None:
     session = edited_session(tmp_path, lambda _: None)
     ready = ready_in(session)
     (tmp_path / "study" / "data.txt").write_text("2")
     with pytest.raises(InputChanged):
         drain(session.runner.outcome(ready, "sample", 0))
-    assert session.runner.started == 0
+    assert not session.store.outcomes([ready.runnable.key], session.machine.id).get(ready.runnable.key)
+
+
+def test_each_invocation_compares_its_inputs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = edited_session(tmp_path, lambda _: None)
+    ready = ready_in(session)
+    read: list[Path] = []
+
+    def content(path: Path) -> str:
+        read.append(path)
+        return dict(ready.inputs)[str(path)]
+
+    monkeypatch.setattr(subjects_module, "content_of_input", content)
+    drain(session.runner.outcome(ready, "sample", 0))
+    assert read == [tmp_path / "study" / "data.txt"]
+
+
+def test_a_directory_is_compared_instead_of_the_files_below_it(tmp_path: Path) -> None:
+    session = edited_session(tmp_path, lambda _: None)
+    command = "sh -c 'cd {study}/data && {build}/work one.txt'"
+    (tmp_path / "study" / "data").mkdir()
+    (tmp_path / "study" / "data" / "one.txt").write_text("1")
+    study = replace(session.study, benchmarks={"work": Benchmark(command=command)})
+    again = a_session(study, tmp_path, source=FakeSource(1), starter=fails(0))
+    assert [path for path, _ in ready_in(again).inputs] == [str(tmp_path / "study" / "data")]
+
+
+def test_the_named_files_of_a_cell_are_searched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[tuple[str, ...]] = []
+
+    def named(texts: tuple[str, ...], *_: object, **__: object) -> tuple[str, ...]:
+        searched.append(texts)
+        return ()
+
+    monkeypatch.setattr(build_inputs, "named_files", named)
+    session = edited_session(tmp_path, lambda _: None)
+    ready_in(session)
+    ready_in(session)
+    assert sum("{study}/data.txt" in " ".join(texts) for texts in searched) == 1
 
 
 def test_an_input_that_is_written_again_with_equal_content_is_the_same(tmp_path: Path) -> None:

@@ -273,6 +273,20 @@ def content_of_files(paths: Collection[str], *, below: Path) -> str:
     return digest.hexdigest()
 
 
+def outermost(paths: Sequence[str]) -> list[str]:
+    """Return the paths whose content no directory among the others includes."""
+    directories = [path for path in map(Path, paths) if path.is_dir()]
+    return [path for path in paths if not any(_includes(each, Path(path)) for each in directories)]
+
+
+def _includes(directory: Path, path: Path) -> bool:
+    """Whether the content of a directory includes that of a path below it, which no link leads to."""
+    if directory not in path.parents:
+        return False
+    name = path.relative_to(directory)
+    return path.resolve() == directory.resolve() / name and _EXCLUDED.isdisjoint(name.parts)
+
+
 _SETTLED_NS = 2_000_000_000
 """A file that changed more recently may change again without another date: its digest is not kept."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from perftrail.builds.artefact import content_of_files
 from perftrail.builds.named_files import named_files
 from perftrail.builds.repairs import repairs_key
+from perftrail.model.benchmark import Point
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.measurement import Origin, Runnable
 from perftrail.model.placeholders import fill, sources_named
@@ -94,6 +95,7 @@ class BuildInputs:
         self._origins: dict[tuple[object, ...], Origin] = {}
         self._steps: dict[tuple[object, ...], tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self._without: dict[tuple[str, frozenset[str]], BuildInputs] = {}
+        self._files: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
 
     def recipe(self, subject: Subject) -> Recipe:
         """Return the recipe of a subject, with its eras and its variant applied."""
@@ -130,7 +132,7 @@ class BuildInputs:
         """
         study = Path(self._study.directory)
         texts = (*recipe.steps, *recipe.env.values())
-        named = named_files(texts, {}, below=study)
+        named = self._named_files(texts, Point())
         files = (*named, *recipe.repairs.overlay.values(), *recipe.repairs.patches)
         if not all((study / file).exists() for file in files):
             return ""
@@ -183,7 +185,8 @@ class BuildInputs:
 
     def _origin(self, cell: Cell, recipe: Recipe, steps: Sequence[str], sources: Mapping[str, str]) -> Origin:
         study = Path(self._study.directory)
-        files = named_files((*steps, *texts_with_files(self._study, cell)), cell.point.as_dict(), below=study)
+        texts = texts_with_files(self._study, cell)
+        files = (*self._named_files(tuple(steps), cell.point), *self._named_files(texts, cell.point))
         build = self.recipe_key(recipe)
         lines = (*recipe.steps, *recipe.env.values(), *steps)
         tools = self._tools.fingerprint(lines) if self._tools else ()
@@ -219,8 +222,15 @@ class BuildInputs:
             steps=steps,
             env=env,
             sources=self._revisions_of(cell.subject, named),
-            files=tuple(str(study / name) for name in named_files(texts, cell.point.as_dict(), below=study)),
+            files=tuple(str(study / name) for name in self._named_files(texts, cell.point)),
         )
+
+    def _named_files(self, texts: tuple[str, ...], point: Point) -> tuple[str, ...]:
+        """Return the files that texts name at a point; search the same texts once."""
+        key = texts, repr(point)  # the values 1 and 1.0 are equal, but their names of files differ
+        if key not in self._files:
+            self._files[key] = named_files(texts, point.as_dict(), below=Path(self._study.directory))
+        return self._files[key]
 
     def _other_contents(self, cell: Cell, built: Built, benchmark_build_key: str) -> Mapping[str, str]:
         """Return the content keys of the other sources' trees that a cell runs, or of their builds.

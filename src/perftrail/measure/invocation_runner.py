@@ -133,7 +133,6 @@ class InvocationRunner:
 
     def _perform(self, planned: PlannedInvocation) -> Outcome:
         """Return an outcome, and store it, unless this machine caused a failure. Raises `InputChanged`."""
-        planned.ready.check_inputs()
         outcome = (self._submitted.pop(planned.key, None) or self._begin(planned)).outcome()
         planned.ready.check_inputs()
         if not (isinstance(outcome, FailedInvocation) and outcome.failure.may_pass):

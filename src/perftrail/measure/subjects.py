@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from perftrail.builds.artefact import content_of_input, covers, has_linked_files
+from perftrail.builds.artefact import content_of_input, covers, has_linked_files, outermost
 from perftrail.builds.observing import CALLS as OBSERVED_CALLS
 from perftrail.errors import REPEAT, InputChanged, SourceError, StaleBuilds
 from perftrail.measure.build_inputs import NO_OTHERS, BenchmarkBuild, BuildInputs
@@ -76,8 +76,8 @@ class Ready:
 
     `layout` is the seed of its relinking; 0: as its recipe links it. The samples of every layout belong to
     one runnable. `content` is the content key of the program: equal for two layouts with equal files. It is
-    the key of `runnable` as linked, and another key with a layout. `inputs` are the files that the benchmark names,
-    each with the digest of its content.
+    the key of `runnable` as linked, and another key with a layout. `inputs` are the files and directories that the
+    benchmark names, each with the digest of its content; a directory includes the files below it.
     """
 
     cell: Cell
@@ -518,7 +518,7 @@ class SubjectBuilder:
             prepared=outcome,
             layout=layout,
             content=runnable.key,
-            inputs=tuple((path, content_of_input(Path(path))) for path in benchmark_build.files),
+            inputs=tuple((path, content_of_input(Path(path))) for path in outermost(benchmark_build.files)),
         )
 
     def _compare_layouts(self, linked: Ready, relinked: Ready) -> Iterator[RelinkedWithoutEffect]:
