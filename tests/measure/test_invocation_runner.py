@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.builds import named_files
 from perftrail.errors import InputChanged
 from perftrail.measure import build_inputs
 from perftrail.measure import subjects as subjects_module
@@ -98,6 +99,22 @@ def test_a_sample_whose_input_was_edited_meanwhile_is_discarded(
     with pytest.raises(InputChanged, match=r"study/data\.txt: changed while perftrail measured"):
         drain(session.runner.outcome(ready, "sample", 0))
     assert not session.store.outcomes([ready.runnable.key], session.machine.id).get(ready.runnable.key)
+
+
+def test_a_program_may_write_to_a_file_outside_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named_files, "temporary_directories", tuple)
+    count = tmp_path / "count"
+    count.write_text("1")
+    study = a_study(
+        directory=str(tmp_path / "study"), benchmarks={"work": Benchmark(command=f"work {count}")}
+    )
+    session = a_session(study, tmp_path, source=FakeSource(1), starter=fails(0))
+    ready = ready_in(session)
+    count.write_text("2")
+    drain(session.runner.outcome(ready, "sample", 0))
+    assert session.store.outcomes([ready.runnable.key], session.machine.id).get(ready.runnable.key)
 
 
 def test_no_sample_is_stored_after_an_input_was_edited(tmp_path: Path) -> None:

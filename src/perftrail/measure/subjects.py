@@ -518,7 +518,11 @@ class SubjectBuilder:
             prepared=outcome,
             layout=layout,
             content=runnable.key,
-            inputs=tuple((path, content_of_input(Path(path))) for path in outermost(benchmark_build.files)),
+            inputs=tuple(
+                (path, content_of_input(Path(path)))
+                for path in outermost(benchmark_build.files)
+                if Path(path).is_relative_to(self._study.directory)
+            ),
         )
 
     def _compare_layouts(self, linked: Ready, relinked: Ready) -> Iterator[RelinkedWithoutEffect]:
