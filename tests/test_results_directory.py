@@ -330,6 +330,18 @@ def test_accept_names_the_results_of_the_study_and_a_missing_one(tmp_path: Path)
     assert "no samples yet" in called("show", study).stderr
 
 
+@pytest.mark.parametrize("named", ["perf.toml", "perftrail.toml", "."])
+def test_accept_leaves_the_sources_of_a_study_without_results(tmp_path: Path, named: str) -> None:
+    study = tmp_path / "study"
+    study.mkdir()
+    (study / ("perf.toml" if named == "perf.toml" else "perftrail.toml")).write_text(STUDY)
+    (study / "link").symlink_to("source.c")
+    done = called("store", "accept", named, cwd=study)
+    assert done.returncode == 0, done.stderr
+    assert f"{study / RESULTS}: there are no results yet, so nothing was accepted" in done.stdout
+    assert not (study / IDENTITY).exists()
+
+
 def test_a_named_link_leads_to_the_users_results_or_is_refused(
     tmp_path: Path, later: Callable[[], None]
 ) -> None:

@@ -199,10 +199,11 @@ def accept(directory: Path | None) -> None:
     if named is None:
         raise no_study(Path.cwd())
     path = Path(named).absolute()
-    if path.suffix == ".toml":
-        path = directory_of(path)
-    is_study = (path / FILE_NAME).is_file() or os.path.lexists(path / RESULTS)
-    results = path / RESULTS if is_study else path
+    if path.suffix == ".toml" and not path.is_dir():
+        results = directory_of(path) / RESULTS
+    else:
+        is_study = (path / FILE_NAME).is_file() or os.path.lexists(path / RESULTS)
+        results = path / RESULTS if is_study else path
     if not os.path.lexists(results):
         click.echo(f"{results}: there are no results yet, so nothing was accepted")
         return
