@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -90,6 +91,46 @@ def test_a_directory_of_unknown_origin_is_refused_until_it_is_accepted(
     accept(results)
     later()
     verify(results)
+
+
+def test_two_users_accept_one_directory_and_both_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: Callable[[], None]
+) -> None:
+    create(tmp_path / RESULTS)
+    (tmp_path / RESULTS / DATABASE).touch()
+    shutil.copytree(tmp_path / RESULTS, tmp_path / "copy")
+    for user in ("state", "other"):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / user))
+        accept(tmp_path / RESULTS)
+        accept(tmp_path / "copy")
+    for user in ("state", "other"):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / user))
+        later()
+        verify(tmp_path / RESULTS)
+        verify(tmp_path / "copy")
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_only_a_directory_without_a_name_must_be_writable_to_be_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: Callable[[], None], *, named: bool
+) -> None:
+    create(tmp_path / RESULTS)
+    (tmp_path / RESULTS / DATABASE).touch()
+    if not named:
+        (tmp_path / RESULTS / IDENTITY).write_text("unnamed")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    later()
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(results_directory, "_write", refuse)
+    if named:
+        accept(tmp_path / RESULTS)
+        verify(tmp_path / RESULTS)
+    else:
+        with pytest.raises(StoreError, match=r"cannot be accepted: Read-only file system$"):
+            accept(tmp_path / RESULTS)
 
 
 def test_a_copy_is_another_directory_even_if_it_contains_the_name(

@@ -15,12 +15,16 @@ import secrets
 import shlex
 import stat
 import subprocess
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perftrail.errors import StoreError
 from perftrail.file_tree import open_to_read, user_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RESULTS = ".perftrail"
 """Name of the directory of results in a study's directory."""
@@ -126,51 +130,95 @@ def remember(directory: Path) -> None:
 
 
 def accept(directory: Path) -> None:
-    """Remember a directory of unknown origin as the user's. Raises `StoreError` as `verify` does."""
+    """Remember a directory of unknown origin as the user's. Raises `StoreError` as `verify` does.
+
+    A valid name in the directory stays, because other users of the directory may remember it.
+    """
     try:
         _state(directory)
         _refuse_links(directory)
-        _claim(directory)
+        with _opened(directory) as descriptor:
+            identity = _identity(directory) or _write_identity(directory, descriptor)
+            state = os.fstat(descriptor)
     except OSError as error:
         raise StoreError(f"{directory}: cannot be accepted: {error.strerror}") from error
-    if not is_ours(directory, remembered=True):
-        raise StoreError(f"{directory}: cannot be accepted: {_forgetful()}")
+    try:
+        _write_record(identity, state)
+    except OSError as error:
+        raise StoreError(f"{directory}: cannot be accepted: {_forgetful()}") from error
 
 
-def is_ours(directory: Path, *, remembered: bool = False) -> bool:
-    """Return whether perftrail created a directory for this user; only with `remembered` also for later processes."""
+def is_ours(directory: Path) -> bool:
+    """Return whether perftrail created a directory for this user, or this user accepted it."""
     try:
         state = directory.lstat()
-        if not remembered and (state.st_dev, state.st_ino) in _ours:
+        if (state.st_dev, state.st_ino) in _ours:
             return True
-        with open_to_read(directory / IDENTITY, follow=False) as file:
-            identity = file.read(100).decode("ascii", "replace")
-        if re.fullmatch(r"[0-9a-f]{32}", identity) is None:
-            return False
-        return _record(identity).read_text("ascii") == _owner(state)
+        identity = _identity(directory)
+        return identity is not None and _owner(state) in _records(identity)
     except (OSError, UnicodeDecodeError):
         return False
 
 
 def _claim(directory: Path) -> None:
-    """Write the identity of a directory into it and into the user's state; also keep it out of ``git status``."""
+    """Write a new identity into a directory and into the user's state."""
     _expected.discard(directory)
-    identity = secrets.token_hex(16)
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
+    with _opened(directory) as descriptor:
         state = os.fstat(descriptor)
         _ours.add((state.st_dev, state.st_ino))
-        with suppress(OSError):  # this process knows the directory; `verify` explains it to later ones
-            user_state().mkdir(parents=True, exist_ok=True, mode=0o700)
-            _record(identity).parent.mkdir(exist_ok=True)
-            _record(identity).write_text(_owner(state), "ascii")
-        with suppress(OSError):  # commands that only read also work in a directory that they may not write to
-            _write(f"{IDENTITY}.{identity}", identity, descriptor)
-            os.rename(f"{IDENTITY}.{identity}", IDENTITY, src_dir_fd=descriptor, dst_dir_fd=descriptor)
-            if directory.name == RESULTS:
-                _write(".gitignore", "*\n", descriptor)
+        # Commands that only read also work in a directory that they may not write to, and `verify` explains to later
+        # processes that the state is not writable.
+        with suppress(OSError):
+            _write_record(_write_identity(directory, descriptor), state)
+
+
+@contextmanager
+def _opened(directory: Path) -> Iterator[int]:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _identity(directory: Path) -> str | None:
+    """Return the name in a directory, `None` without a valid one. Raises `OSError` if it cannot be read."""
+    try:
+        with open_to_read(directory / IDENTITY, follow=False) as file:
+            identity = file.read(100).decode("ascii", "replace")
+    except FileNotFoundError:
+        return None
+    return identity if re.fullmatch(r"[0-9a-f]{32}", identity) else None
+
+
+def _write_identity(directory: Path, descriptor: int) -> str:
+    """Write a new name into a directory, and return it; also keep the directory out of ``git status``."""
+    identity = secrets.token_hex(16)
+    _write(f"{IDENTITY}.{identity}", identity, descriptor)
+    os.rename(f"{IDENTITY}.{identity}", IDENTITY, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+    if directory.name == RESULTS:
+        with suppress(OSError):  # it exists
+            _write(".gitignore", "*\n", descriptor)
+    return identity
+
+
+def _records(identity: str) -> list[str]:
+    """Return the records of a name in the user's state, one for each directory: an accepted copy has the same name."""
+    try:
+        return _record(identity).read_text("ascii").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _write_record(identity: str, state: os.stat_result) -> None:
+    """Add the directory with a name to the user's state. Raises `OSError`."""
+    user_state().mkdir(parents=True, exist_ok=True, mode=0o700)
+    if _owner(state) in _records(identity):
+        return
+    record = _record(identity)
+    record.parent.mkdir(exist_ok=True)
+    with record.open("a", encoding="ascii") as file:
+        file.write(f"{_owner(state)}\n")
 
 
 def _write(name: str, text: str, directory: int) -> None:
@@ -192,7 +240,7 @@ def _record(identity: str) -> Path:
 
 def _owner(state: os.stat_result) -> str:
     """Return what distinguishes a directory from its copies. Devices have other numbers after a reboot."""
-    return f"{state.st_uid} {state.st_ino}\n"
+    return f"{state.st_uid} {state.st_ino}"
 
 
 def _is_empty(directory: Path) -> bool:
