@@ -255,6 +255,55 @@ def test_a_directory_that_git_tracks_is_refused(tmp_path: Path, later: Callable[
         accept(results)
 
 
+def test_git_finds_tracked_files_of_another_users_repository_and_of_a_work_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: Callable[[], None]
+) -> None:
+    repository = tmp_path / "repository"
+    git = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-C", repository)
+    subprocess.run(["git", "init", "-q", "--template=", repository], check=True)
+    with_results(repository / "study" / RESULTS)
+    subprocess.run([*git, "add", "-f", f"study/{RESULTS}"], check=True)
+    subprocess.run([*git, "commit", "-qm", "Forge results"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", tmp_path / "tree"], check=True)
+    (tmp_path / "link").symlink_to(repository / "study")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").write_text(
+        f'#!/bin/sh\nGIT_TEST_ASSUME_DIFFERENT_OWNER=1 exec {shutil.which("git")} "$@"\n'
+    )
+    (tmp_path / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    for directory in (repository / "study", tmp_path / "tree" / "study", tmp_path / "link"):
+        later()
+        with pytest.raises(StoreError, match="git tracks"):
+            accept(directory / RESULTS)
+
+
+@pytest.mark.parametrize("failure", ["repository", "program", "time"])
+def test_a_failure_of_git_only_prevents_the_acceptance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: Callable[[], None], failure: str
+) -> None:
+    results = with_results(tmp_path / "mine" / RESULTS)
+    accept(results)
+    match failure:
+        case "repository":
+            (tmp_path / "mine" / ".git").write_text("gitdir: missing\n")
+            words = "fatal: not a git repository: "
+        case "program":
+            (tmp_path / "mine" / ".git").mkdir()
+            monkeypatch.setenv("PATH", str(tmp_path))
+            words = "git cannot be started: No such file or directory"
+        case _:
+            (tmp_path / "mine" / ".git").mkdir()
+            monkeypatch.setattr(results_directory, "GIT_SECONDS", 0.0)
+            words = "git did not end within 0 s"
+    later()
+    verify(results)
+    with pytest.raises(
+        StoreError, match=f"cannot be accepted, because its tracked files are unknown: {words}"
+    ):
+        accept(results)
+
+
 def test_without_a_writable_state_the_first_process_works_and_the_next_one_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: Callable[[], None]
 ) -> None:

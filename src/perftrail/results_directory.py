@@ -16,12 +16,14 @@ import shlex
 import stat
 import subprocess
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import StoreError
 from perftrail.file_tree import open_to_read, user_state
+from perftrail.model.wording import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +73,7 @@ def verify(directory: Path) -> Path:
             if not is_ours(directory):
                 raise StoreError(_unknown(directory))
             _refuse_links(directory)
+            _refuse_tracked(directory)  # a failure of git was not one when the user accepted the directory
             _checked.add(key)
     except OSError as error:
         raise StoreError(
@@ -137,6 +140,11 @@ def accept(directory: Path) -> None:
     try:
         _state(directory)
         _refuse_links(directory)
+        if failure := _refuse_tracked(directory):
+            raise StoreError(
+                f"{directory}: cannot be accepted, because its tracked files are unknown: {failure}; repair the "
+                "repository around it, or name another directory with --store"
+            )
         with _opened(directory) as descriptor:
             identity = _identity(directory) or _write_identity(directory, descriptor)
             state = os.fstat(descriptor)
@@ -270,7 +278,7 @@ def _forgetful() -> str:
 
 
 def _refuse_links(directory: Path) -> None:
-    """Raise `StoreError` for entries that perftrail does not create, and for a directory that git tracks."""
+    """Raise `StoreError` for entries that perftrail does not create."""
     with os.scandir(directory) as entries:
         for entry in entries:
             _refuse_entry(entry, directory, wanted=_wanted(entry.name))
@@ -280,11 +288,17 @@ def _refuse_links(directory: Path) -> None:
             with suppress(FileNotFoundError), os.scandir(entry.path) as inside:
                 for each in inside:
                     _refuse_entry(each, directory, wanted="")
-    if tracked := _tracked(directory):
+
+
+def _refuse_tracked(directory: Path) -> str:
+    """Raise `StoreError` for a directory that git tracks; return why git failed, else an empty text."""
+    tracked = _tracked(directory)
+    if tracked.file:
         raise StoreError(
-            f"{directory}: git tracks {tracked}, so a check-out can replace results; remove it from the repository "
-            "with git rm -r --cached, or name another directory with --store"
+            f"{directory}: git tracks {tracked.file}, so a check-out can replace results; remove it from the "
+            "repository with git rm -r --cached, or name another directory with --store"
         )
+    return tracked.failure
 
 
 def _wanted(name: str) -> str:
@@ -319,28 +333,56 @@ def _kind(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
-@functools.cache
-def _tracked(directory: Path) -> str:
-    """Return a file of a directory that git tracks; empty without one, without git, and outside of a repository.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tracked:
+    """A file of a directory that git tracks, or why git failed; both are empty if git tracks none."""
 
-    Git reads the settings of the repository, but `ls-files` starts none of its programs except the watcher of files.
+    file: str = ""
+    failure: str = ""
+
+
+@functools.cache
+def _tracked(directory: Path) -> _Tracked:
+    """Return what git tracks of a directory; nothing outside of a repository.
+
+    Git reads the settings of the repository, but `ls-files` starts none of its programs except the watcher of files. It
+    refuses a repository of another user, except one that `GIT_DIR` names.
     """
-    if not any((each / ".git").exists() for each in directory.parents):
-        return ""
-    settings = ["safe.directory=*", "core.fsmonitor=false"]
+    parent = Path(os.path.realpath(directory.parent))
+    root = next((each for each in (parent, *parent.parents) if os.path.lexists(each / ".git")), None)
+    if root is None:
+        return _Tracked()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    words = ["--no-optional-locks", *(word for each in settings for word in ("-c", each))]
-    command = ["git", *words, "--literal-pathspecs", "ls-files", "-z", "--", directory.name]
+    command = [
+        "git",
+        "--no-optional-locks",
+        "-c",
+        "core.fsmonitor=false",
+        "--literal-pathspecs",
+        "ls-files",
+        "-z",
+    ]
     try:
         done = subprocess.run(
-            command,
-            cwd=directory.parent,
-            env={**environment, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
+            [*command, "--", directory.name],
+            cwd=parent,
+            env={
+                **environment,
+                "GIT_DIR": str(root / ".git"),
+                "GIT_WORK_TREE": str(root),
+                "GIT_CONFIG_GLOBAL": os.devnull,
+                "GIT_CONFIG_NOSYSTEM": "1",
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=GIT_SECONDS,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return os.fsdecode(done.stdout.partition(b"\0")[0])
+    except OSError as error:
+        return _Tracked(failure=f"git cannot be started: {error.strerror}")
+    except subprocess.TimeoutExpired:
+        return _Tracked(failure=f"git did not end within {GIT_SECONDS:g} s")
+    if done.returncode:
+        lines = done.stderr.decode("utf-8", "replace").splitlines()
+        return _Tracked(failure=escaped(lines[0] if lines else f"exit code {done.returncode}", longest=300))
+    return _Tracked(file=os.fsdecode(done.stdout.partition(b"\0")[0]))
