@@ -22,9 +22,9 @@ from perftrail.results_directory import (
     IDENTITY,
     RESULTS,
     accept,
+    claiming,
     create,
     is_ours,
-    remember,
     target_of,
     verify,
 )
@@ -43,8 +43,9 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """A function after which this process knows no more than another one."""
 
     def forget() -> None:
-        for name in ("_ours", "_expected", "_checked"):
+        for name in ("_ours", "_checked"):
             monkeypatch.setattr(results_directory, name, set())
+        monkeypatch.setattr(results_directory, "_expected", [])
         results_directory._tracked.cache_clear()
 
     forget()
@@ -159,16 +160,38 @@ def test_a_new_directory_with_the_inode_of_a_removed_one_is_refused(
     assert "did not create" in refused(results)
 
 
-def test_a_missing_directory_stays_missing_and_is_remembered_when_perftrail_created_it(
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_missing_directory_stays_missing_and_is_remembered_when_a_block_created_it(
+    tmp_path: Path, later: Callable[[], None], *, empty: bool
+) -> None:
+    results = verify(tmp_path / RESULTS)
+    with claiming(results):
+        pass
+    assert not results.exists()
+    if empty:
+        results.mkdir()
+    with claiming(results):
+        (results / "sources").mkdir(parents=True)  # as the source's mirror does
+        verify(results)
+    later()
+    verify(results)
+
+
+def test_a_directory_that_appears_in_a_long_lived_process_is_refused(
     tmp_path: Path, later: Callable[[], None]
 ) -> None:
     results = verify(tmp_path / RESULTS)
-    remember(results)
-    assert not results.exists()
-    with_results(results)  # as the source's mirror does
-    remember(results)
-    later()
-    verify(results)
+    with claiming(results):
+        pass
+    with_results(results)
+    assert "did not create" in refused(results)
+    create(results)
+    assert "did not create" in refused(results)
+    shutil.rmtree(results)
+    with claiming(results):
+        with_results(results)  # with samples, which no such block writes
+        assert "did not create" in refused(results)
+    assert "did not create" in refused(results)
 
 
 @pytest.mark.parametrize("left", [(), (".gitignore",), (IDENTITY,), (f"{IDENTITY}.0123",)])

@@ -23,7 +23,7 @@ from perftrail.model.wording import counted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
 from perftrail.process.machine.settings import restore_abandoned_settings
-from perftrail.results_directory import DATABASE, RESULTS, create, is_ours, remember, target_of, verify
+from perftrail.results_directory import DATABASE, RESULTS, claiming, create, is_ours, target_of, verify
 from perftrail.sources.directory import ListedSource
 from perftrail.store import current_writer as stored_writer
 from perftrail.store import lock_for_writing, on_server, open_shared, open_store, parse_server
@@ -110,7 +110,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         )
         results = stack.enter_context(opened)
         study = with_listed_benchmarks(study, results)
-        stack.callback(remember, root)
+        stack.enter_context(claiming(root))
         starter = Launcher()
         stack.callback(starter.close)
         machine = _measured_by(results, here)
@@ -181,7 +181,7 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
         )
         results = stack.enter_context(opened)
         study = with_listed_benchmarks(study, results)
-        stack.callback(remember, root)
+        stack.enter_context(claiming(root))
         starter = stack.enter_context(Launcher())
         isolation = sandboxes(study, root, starter)
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
@@ -213,7 +213,7 @@ def every_mistake(
         return error
     root = results_directory(study, store)
     with ExitStack() as stack:
-        stack.callback(remember, root)
+        stack.enter_context(claiming(root))
         starter = stack.enter_context(Launcher())
         lacking = unknown_names(
             study,

@@ -51,10 +51,10 @@ _EMPTY = (f"{IDENTITY}*", ".gitignore")
 GIT_SECONDS = 30.0
 
 _ours: set[tuple[int, int]] = set()
-"""Devices and inodes of the directories that this process created, in case it cannot write the user's state."""
+"""Devices and inodes of the directories that this process created, but could not record."""
 
-_expected: set[Path] = set()
-"""Directories that this process found missing or empty: only itself creates them, or their content."""
+_expected: list[Path] = []
+"""Directories that the blocks of `claiming` may create, one entry for each block."""
 
 _checked: set[tuple[Path, int, int, int]] = set()
 
@@ -67,9 +67,9 @@ def verify(directory: Path) -> Path:
     try:
         state = _state(directory)
         if state is None or _is_empty(directory):
-            _expected.add(directory)
-        elif (key := (directory, state.st_dev, state.st_ino, state.st_mtime_ns)) not in _checked:
-            remember(directory)
+            return directory
+        if (key := (directory, state.st_dev, state.st_ino, state.st_mtime_ns)) not in _checked:
+            _claim_created(directory)
             if not is_ours(directory):
                 raise StoreError(_unknown(directory))
             _refuse_links(directory)
@@ -109,12 +109,16 @@ def _state(directory: Path) -> os.stat_result | None:
 
 
 def create(directory: Path) -> None:
-    """Create a results directory, unless it exists. Raises `OSError`."""
-    with suppress(FileExistsError):
+    """Create a results directory, unless it exists with content. Raises `OSError`."""
+    try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         directory.mkdir()
-        _expected.add(directory)
-    remember(directory)
+        created = True
+    except FileExistsError:
+        created = False
+    with suppress(OSError):  # the caller reports that it cannot write there
+        if created or (_is_empty(directory) and not is_ours(directory)):
+            _claim(directory)
 
 
 def create_parent(database: Path) -> None:
@@ -125,10 +129,29 @@ def create_parent(database: Path) -> None:
         database.parent.mkdir(parents=True, exist_ok=True)
 
 
-def remember(directory: Path) -> None:
-    """Remember that perftrail created a directory, if `verify` found it missing or empty, and it exists now."""
+@contextmanager
+def claiming(directory: Path) -> Iterator[None]:
+    """Claim a results directory that is missing or empty now, if the block's code creates its content.
+
+    Such code writes a mirror of the source, logs and builds, but no samples.
+    """
+    if os.path.lexists(directory) and not _is_empty(directory):
+        yield
+        return
+    _expected.append(directory)
+    try:
+        yield
+    finally:
+        _claim_created(directory)
+        _expected.remove(directory)
+
+
+def _claim_created(directory: Path) -> None:
+    """Claim a directory that a block of `claiming` created."""
     with suppress(OSError):  # commands that only read also work in a directory that they cannot open
-        if directory in _expected and directory.is_dir():
+        if directory not in _expected or not directory.is_dir() or is_ours(directory):
+            return
+        if not os.path.lexists(directory / DATABASE):
             _claim(directory)
 
 
@@ -170,14 +193,12 @@ def is_ours(directory: Path) -> bool:
 
 def _claim(directory: Path) -> None:
     """Write a new identity into a directory and into the user's state."""
-    _expected.discard(directory)
     with _opened(directory) as descriptor:
         state = os.fstat(descriptor)
-        _ours.add((state.st_dev, state.st_ino))
-        # Commands that only read also work in a directory that they may not write to, and `verify` explains to later
-        # processes that the state is not writable.
-        with suppress(OSError):
+        try:
             _write_record(_write_identity(directory, descriptor), state)
+        except OSError:  # this process knows the directory; `verify` explains it to later ones
+            _ours.add((state.st_dev, state.st_ino))
 
 
 @contextmanager
