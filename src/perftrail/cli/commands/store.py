@@ -190,7 +190,8 @@ def accept(directory: Path | None) -> None:
     """Accept DIRECTORY as your own results, by default those of the nearest study.
 
     perftrail uses only results directories that it created for you on this machine. Accept one from another machine,
-    a backup, a cache or an older perftrail. A directory with links, or one that git tracks, is not accepted.
+    a backup, a cache, another user or an older perftrail. A directory with links, or one that git tracks, is not
+    accepted. A study's file or its directory names its results.
     """
     from perftrail.results_directory import accept as accept_directory
     from perftrail.studyfile import FILE_NAME, directory_of, find_upwards, no_study
