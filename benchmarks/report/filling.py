@@ -24,6 +24,7 @@ from perftrail.model.subject import Subject
 from perftrail.opening import results_database, results_directory
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
+from perftrail.results_directory import create
 from perftrail.store import schema
 from perftrail.store.databases import to_write
 from perftrail.store.identifiers import insert_many
@@ -96,6 +97,7 @@ def fill(directory: Path, size: Size, *, seed: int, store: str | None = None) ->
     file.write_text(text + "".join(BENCHMARK.format(name=name) for name in names), encoding="utf-8")
     study = studyfile.load(str(file))
     root = results_directory(study, store)
+    create(root)
     database = to_write(results_database(study, store))
     with Launcher() as starter, SqlStore(database) as results:
         sources = open_sources(study, cache=str(root / "sources"), starter=starter)

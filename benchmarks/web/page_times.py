@@ -45,7 +45,7 @@ def summarise_times(times: Sequence[float]) -> PageTimes:
 def ready(client: httpx.Client) -> float:
     """Wait until the store was read; return the seconds."""
     began = time.monotonic()
-    while client.get("/", follow_redirects=True).headers.get("refresh"):
+    while client.get("/", follow_redirects=True).raise_for_status().headers.get("refresh"):
         if time.monotonic() - began > PATIENCE_SECONDS:
             raise TimeoutError("the store could not be read")
         time.sleep(0.2)
