@@ -37,9 +37,8 @@ def test_commands_from_a_pipe_run_in_the_sandbox(
     (tmp_path / "home/secret").touch()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "outside").write_text("unchanged")
-    script = ("sh ../steps.sh && ./program; pwd; ls ~ | wc -l; echo x > $OUTSIDE; exit 4\n").replace(
-        "$OUTSIDE", str(tmp_path / "outside")
-    )
+    script = "sh ../steps.sh && ./program; pwd; ls -R ~ $HERE/home | grep -c secret; echo x > $HERE/outside; exit 4\n"
+    script = script.replace("$HERE", str(tmp_path))
     done = run_from_pipe(tmp_path / "study", revision, script, "--sandbox")
     cost, _, directory, home = done.stdout.splitlines()
     assert cost.startswith("cost 100")
