@@ -19,6 +19,8 @@ from perftrail.errors import ClusterError
 from perftrail.model.source import Source
 from tests.measure.fake_session import a_study
 
+pytestmark = pytest.mark.skipif(not hasattr(tarfile, "tar_filter"), reason="needs Python 3.11.4")
+
 
 def site(home: Path, source: Source, *, token: str = "one") -> RemoteStudy:
     home.mkdir(exist_ok=True)

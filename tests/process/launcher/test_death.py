@@ -85,6 +85,9 @@ def test_kill_9_leaves_nothing(launcher_file: Path, trial: Trial, whom: str) -> 
         assert eventually(lambda: perftrail.nothing_left(trial), PROMISED_SECONDS)
 
 
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="without a cgroup, nothing finds a daemon after both have ended"
+)
 @pytest.mark.parametrize("whom", ["guard and server", "server and guard"])
 def test_killing_both_launcher_processes_leaves_nothing_while_perftrail_lives(
     launcher_file: Path, trial: Trial, whom: str

@@ -22,6 +22,7 @@ from tests.sources.fossil_repositories import FossilRepository, fossil, needs_fo
 pytestmark = needs_fossil
 
 
+@pytest.mark.skipif(not hasattr(tarfile, "tar_filter"), reason="needs Python 3.11.4")
 def test_a_tree_is_what_fossil_itself_would_give(
     opened: Open, repository: FossilRepository, tmp_path: Path
 ) -> None:
