@@ -209,7 +209,7 @@ def test_a_directory_whose_creation_was_interrupted_is_used(
 
 
 @pytest.mark.parametrize("name", [*sorted(DIRECTORIES), DATABASE, f"{DATABASE}.lock", "watch.json", "other"])
-def test_links_and_pipes_are_refused_whoever_created_the_directory(
+def test_links_and_pipes_are_refused_also_in_an_own_directory(
     tmp_path: Path, name: str, later: Callable[[], None]
 ) -> None:
     results, outside = tmp_path / "study" / RESULTS, tmp_path / "outside"

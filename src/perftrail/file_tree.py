@@ -382,7 +382,7 @@ def _opened(path: Path) -> Iterator[int]:
 def open_to_read(path: Path, *, follow: bool = True) -> IO[bytes]:
     """Open a regular file, without waiting for a pipe. Raises `OSError`.
 
-    Paths below ``/dev`` may be pipes and devices: ``/dev/stdin``, and what a shell passes.
+    Paths below ``/dev`` and ``/proc`` may be pipes and devices: ``/dev/stdin``, and what a shell passes.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     return os.fdopen(_opened_file(path, flags), "rb")
@@ -391,7 +391,8 @@ def open_to_read(path: Path, *, follow: bool = True) -> IO[bytes]:
 def write_file(path: Path, content: bytes | str, *, append: bool = False) -> None:
     """Write a file that the user named, but not through a link, and without waiting for a pipe. Raises `OSError`.
 
-    A repository may contain a link with a name that perftrail's guides use. Paths below ``/dev`` may be anything.
+    A repository may contain a link with a name that perftrail's guides use. Paths below ``/dev`` and
+    ``/proc`` may be anything.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_APPEND if append else os.O_TRUNC)
     if not _is_device_path(path):
@@ -419,7 +420,7 @@ def _is_device_path(path: Path) -> bool:
 
 
 def _opened_file(path: Path, flags: int) -> int:
-    """Open a file that is regular, or below ``/dev``; reading and writing it blocks as usual."""
+    """Open a file that is regular, or below ``/dev`` or ``/proc``; reading and writing it blocks as usual."""
     descriptor = os.open(path, flags, 0o666)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISDIR(mode) or not (stat.S_ISREG(mode) or _is_device_path(path)):

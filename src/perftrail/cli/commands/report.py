@@ -68,6 +68,8 @@ def command(
     DIRECTORY/index.html needs no other file and no network; DIRECTORY/charts has each chart as SVG and PNG. The
     Markdown report is DIRECTORY/report.md. perftrail builds and measures nothing.
     """
+    from pathlib import Path
+
     from perftrail.local_engine import second_process
     from perftrail.model.wording import counted
     from perftrail.opening import results_directory
@@ -84,7 +86,7 @@ def command(
             click.echo(to_markdown(page), nl=False)
             return
         if default:
-            create(results_directory(loaded, store))
+            create(Path(output).parent)
         written = (write_page if format_name == "html" else write_markdown)(page, output, drawings)
     if as_json:
         data: ReportJson = {
