@@ -557,8 +557,10 @@ def test_every_output_states_one_sensitivity() -> None:
 
 
 def test_the_next_command_can_give_an_answer_and_states_its_time() -> None:
-    """A pair of 20 s for all points of a benchmark; the budget, which ended the comparison, is not repeated."""
-    repeat = "perftrail compare a b --budget 40s --max-pairs 2"
+    """A pair of 20 s for all points of a benchmark; the budget, which ended the comparison, is not repeated, and
+    each other option is written once.
+    """
+    repeat = "perftrail compare a b --threshold 0.05% --budget 40s --max-pairs 2"
     few = row(1.2, Verdict.UNCLEAR)
     assert few.comparison is not None
     first = replace(few.comparison, pairs=1, minimum_detectable=None)
@@ -566,12 +568,12 @@ def test_the_next_command_can_give_an_answer_and_states_its_time() -> None:
     command = next_command(gate(few, repeat=repeat))
     assert command is not None
     needed = 2 * first.needed_pairs
-    assert command.command == f"perftrail compare a b --max-pairs {needed}"
+    assert command.command == f"perftrail compare a b --threshold 0.05% --max-pairs {needed}"
     assert command.purpose.startswith(f"measure up to {needed} pairs, about 5 min more")
     slow = [replace(noisy(least, value=str(least)), seconds=200.0) for least in (0.0404, 0.0603)]
     command = next_command(gate(*slow, repeat=repeat))
     assert command is not None  # 60 more pairs take 20 min, the 160 for both metrics almost an hour
-    assert command.command == "perftrail compare a b --max-pairs 175"
+    assert command.command == "perftrail compare a b --threshold 0.05% --max-pairs 175"
     assert command.purpose == "measure up to 175 pairs, about 51 min 40 s more"
     slower = [replace(each, seconds=400.0) for each in slow]
     command = next_command(gate(*slower, repeat=repeat))
