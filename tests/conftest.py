@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
     from tests.store.server import Server
 
-# A shell ignores Ctrl-C for what it starts in the background, and tests of interruptions would inherit that.
+# A shell ignores Ctrl-C for what it starts in the background, and nohup ignores the end of the terminal: tests of
+# interruptions would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 environment.declare()
 keep_to_one_thread()
 check_printed_json()
