@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from perftrail.errors import PerftrailError
     from perftrail.measure.invocation import Invoker
     from perftrail.measure.noise_policy import Noise
+    from perftrail.measure.opened_inputs import OpenedInputs
     from perftrail.measure.sources import Sources
     from perftrail.model.build import ManualBuild
     from perftrail.model.measurement import Machine
@@ -186,11 +187,14 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
         isolation = sandboxes(study, root, starter)
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
         builder = open_builder(study, root, sources, starter, isolation=isolation)
-        subject_builder = _subject_builder(study, sources, builder, results, starter, logs=root / "logs")
+        machine = _measured_by(results, here)
+        subject_builder = _subject_builder(
+            study, sources, builder, results, starter, machine=machine.id, logs=root / "logs"
+        )
         with _errors_with_line(study):
             yield BuildView(
                 study=study,
-                machine=_measured_by(results, here),
+                machine=machine,
                 source=sources.searched_source,
                 store=results,
                 subject_builder=subject_builder,
@@ -347,12 +351,12 @@ class _Resources:
     results: Store
     fleet: Fleet | None
 
-    def runner(self, invoker: Invoker) -> InvocationRunner:
+    def runner(self, invoker: Invoker, opened: OpenedInputs) -> InvocationRunner:
         """Return the invocation runner of the session; `invoker` starts benchmarks on this machine."""
         if self.fleet is not None:
-            return self.fleet.runner(self.machine, self.results, invoker)
+            return self.fleet.runner(self.machine, self.results, invoker, opened)
         return InvocationRunner(
-            store=self.results, engine=LocalEngine(), invoker=invoker, machine=self.machine
+            store=self.results, engine=LocalEngine(), invoker=invoker, machine=self.machine, opened=opened
         )
 
 
@@ -403,7 +407,7 @@ def _session(
         subject_builder=subject_builder,
         inputs=subject_builder.build_inputs,
         pins=sources.pins,
-        runner=resources.runner(invoker),
+        runner=resources.runner(invoker, subject_builder.opened),
         at_once=1 if fleet is None else fleet.parallel_builds,
     )
 
@@ -507,9 +511,9 @@ def _subject_builder(
     results: Store,
     starter: Launcher,
     *,
+    machine: str,
     logs: Path,
     retry_failed: bool = False,
-    machine: str = "",
 ) -> SubjectBuilder:
     return SubjectBuilder(
         study,

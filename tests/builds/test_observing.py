@@ -6,12 +6,21 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from perftrail.builds import artefact, named_files, observing
 from perftrail.builds.build_log import Log
-from perftrail.builds.observing import observer, observing_words, read_trace
+from perftrail.builds.observing import (
+    OPENING_CALLS,
+    Scope,
+    observer,
+    observing_words,
+    read_opened,
+    read_trace,
+)
 from perftrail.builds.steps import ShellSteps
 from perftrail.model.reads import BuildReads
 from perftrail.process.launcher import Launcher
@@ -209,3 +218,80 @@ def test_observing_does_not_wait_for_daemons(tree: Path) -> None:
 def test_an_empty_trace_is_incomplete(tmp_path: Path) -> None:
     (tmp_path / "trace").touch()
     assert read_trace(tmp_path / "trace", tree=tmp_path, directory=tmp_path).incomplete
+
+
+@pytest.fixture
+def outside(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory outside of the study, with a script that starts another one and opens files."""
+    monkeypatch.setattr(named_files, "temporary_directories", tuple)
+    directory = tree.with_name("outside")
+    directory.mkdir()
+    (directory / "interpreter").symlink_to("/bin/sh")
+    (directory / "script").write_text(f"#!{directory}/interpreter\n{directory}/started $1\n")
+    (directory / "started").write_text('#!/bin/sh\ncat "$1"\n')
+    for name in ("script", "started"):
+        (directory / name).chmod(0o755)
+    return directory
+
+
+def opened(tree: Path, script: str, *ignored: Path) -> BuildReads:
+    """Run a shell script in a tree, which is a study, and return the files that it opens."""
+    assert STRACE is not None
+    trace, since = tree.with_name("trace"), time.time_ns()
+    words = observing_words(STRACE, trace, calls=OPENING_CALLS)
+    subprocess.run([*words, "/bin/sh", "-eu", "-c", script], cwd=tree, capture_output=True, check=True)
+    scope = Scope(study=tree, ignored=ignored, since_ns=since)
+    return read_opened(trace, directory=tree, scope=scope, traced="the benchmark")
+
+
+def test_programs_of_scripts_their_interpreters_and_libraries_are_opened_files(
+    tree: Path, outside: Path
+) -> None:
+    (outside / "data").write_text("1")
+    time.sleep(0.05)  # a file that is younger than the observation is a result
+    reads = opened(tree, f"{outside}/script {outside}/data; cat sub/b.txt")
+    assert reads.incomplete == ""
+    names = set(reads.outside)
+    assert {str(outside / name) for name in ("script", "started", "interpreter", "data")} <= names
+    assert "sub/b.txt" in names  # below the study: by its relative name
+    assert any("/libc.so" in name or "/ld-musl" in name for name in names)
+    assert opened(tree, f"cat {outside}/data", outside).outside.keys().isdisjoint({str(outside / "data")})
+
+
+def test_results_state_of_the_machine_and_caches_are_no_inputs(tree: Path, outside: Path) -> None:
+    for name in (".git/HEAD", ".cache/index"):
+        (outside / name).parent.mkdir()
+        (outside / name).write_text("1")
+    time.sleep(0.05)
+    files = f"{outside}/.git/HEAD {outside}/.cache/index /etc/passwd /proc/self/status"
+    found = opened(tree, f"cat {files}; echo 1 > {outside}/result; cat {outside}/result").outside
+    assert not [name for name in found if name.startswith(("/etc/", "/proc/", str(outside)))]
+
+
+def test_a_module_counts_instead_of_its_bytecode(tree: Path, outside: Path) -> None:
+    (outside / "fast.py").write_text("VALUE = 1\n")
+    run = f"PYTHONPATH={outside} {sys.executable} -S -c 'import fast'"
+    subprocess.run(["/bin/sh", "-c", f"PYTHONDONTWRITEBYTECODE= {run}"], check=True)
+    assert list((outside / "__pycache__").iterdir())
+    time.sleep(0.05)
+    names = [name for name in opened(tree, run).outside if name.startswith(str(outside))]
+    assert names == [str(outside / "fast.py")]
+
+
+def test_the_number_of_opened_files_is_limited(
+    tree: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert outside.is_dir()
+    monkeypatch.setattr(observing, "MOST_FILES", 1)
+    reads = opened(tree, "cat sub/b.txt docs/a.txt")
+    assert (len(reads.outside), reads.incomplete) == (1, "the benchmark opens more than 1 file")
+
+
+def test_of_a_large_file_size_and_date_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artefact, "LARGEST_COMPARED_BYTES", 2)
+    file = tmp_path / "large"
+    file.write_text("123")
+    os.utime(file, (1, 1))
+    before = artefact.content_of_opened(file)
+    os.utime(file, (2, 2))
+    assert (before, artefact.content_of_opened(file) != before) == ("3 bytes of 1000000000", True)

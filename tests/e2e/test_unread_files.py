@@ -54,22 +54,6 @@ def check(study: Path) -> tuple[str, dict[str, object]]:
     return printed, answer
 
 
-def test_a_file_that_only_the_program_names_is_reported(tmp_path: Path) -> None:
-    repository = Repository(tmp_path / "repository")
-    script = f"#!/bin/sh\ncat {tmp_path}/hidden.txt {tmp_path}/named.txt; echo steps 1\n"
-    repository.commit(
-        {**FILES, "work.sh": script, "Makefile": "work: work.sh\n\tcp work.sh work; chmod +x work\n"}
-    )
-    for name in ("hidden.txt", "named.txt"):
-        (tmp_path / name).write_text("1\n")
-    study = STUDY.format(repository=repository.path, more="")
-    study = study.replace('command = "{build}/work"', 'command = "{build}/work {study}/named.txt"')
-    (tmp_path / "perftrail.toml").write_text(study)
-    message = "work opens 1 file of the study that its lines and variables do not name"
-    printed = perftrail("check", tmp_path, "--try", "1").stderr
-    assert f"{message}, for example {tmp_path}/hidden.txt" in " ".join(printed.split())
-
-
 def test_files_that_no_build_reads_are_proposed_for_the_study(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     for number in range(4):

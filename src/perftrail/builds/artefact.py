@@ -315,6 +315,18 @@ def _content_in_state(path: Path, _: tuple[tuple[object, ...], ...]) -> str:
         return f"unreadable, {state.st_size} bytes of {state.st_mtime_ns}"
 
 
+LARGEST_COMPARED_BYTES = 64 << 20
+"""Of a larger file that a program opens by itself, the size and the date count instead of its content."""
+
+
+def content_of_opened(path: Path) -> str:
+    """Return the digest of a file that a program opens by itself; size and date of a large file."""
+    state = path.stat() if path.is_file() else None
+    if state is not None and state.st_size > LARGEST_COMPARED_BYTES:
+        return f"{state.st_size} bytes of {state.st_mtime_ns}"
+    return content_of_input(path)
+
+
 _ORIGIN = b"$ORIGIN"
 """The directory of a program, in what the dynamic linker reads."""
 

@@ -2,8 +2,8 @@
 
 Texts are split as a shell splits them. A file counts if its path is quoted, a glob, an item of a list, the value of an
 option or variable, absolute, in the home directory, or relative to a directory that a text names (``cd {study}``).
-Files that a program opens without their name in the study are not seen. Files that a line writes, and temporary files
-outside of the study, are no inputs.
+Files that a line writes, and temporary files outside of the study, are no inputs. `may_be_input` states which of the
+files that a program opens by itself are inputs.
 """
 
 from __future__ import annotations
@@ -47,10 +47,31 @@ _WRITTEN_HERE = re.compile(rf"(?:^|\s)(?:{_WRITING_OPTION})=$")
 
 _NO_FILES = ("/dev/", "/proc/", "/sys/", "/run/")
 
+_MACHINE_STATE = (*_NO_FILES, "/etc/", "/var/")
+"""Settings and state of the machine: they change without a change of a benchmark's speed."""
+
+_CHANGING = frozenset({".cache", ".git"})
+"""Directories whose files other programs write at any time."""
+
 
 def temporary_directories() -> tuple[str, ...]:
     """Return the directories of temporary files; a study there has inputs nevertheless."""
     return ("/tmp", "/var/tmp", tempfile.gettempdir())  # noqa: S108 - only names
+
+
+def may_be_input(path: Path, *, below: Path) -> bool:
+    """Whether a file that a program opens can be an input: no state of the machine, cache or temporary file.
+
+    A study, at `below`, may be in a temporary directory.
+    """
+    in_study = path.is_relative_to(below)
+    if not in_study and (str(path).startswith(_MACHINE_STATE) or _is_temporary(path)):
+        return False
+    return _CHANGING.isdisjoint((path.relative_to(below) if in_study else path).parts) and path.is_file()
+
+
+def _is_temporary(path: Path) -> bool:
+    return any(map(path.is_relative_to, temporary_directories()))
 
 
 def named_files(texts: Iterable[str], values: Mapping[str, Value], *, below: Path) -> tuple[str, ...]:
@@ -127,7 +148,7 @@ def _existing(base: str, path: str, below: Path) -> Iterator[str]:
     for each in map(Path, map(os.path.normpath, found)):
         if each != below and each.is_relative_to(below):
             yield str(each.relative_to(below))
-        elif each.is_file() and not any(map(each.is_relative_to, temporary_directories())):
+        elif each.is_file() and not _is_temporary(each):
             yield str(each)
 
 

@@ -1,6 +1,6 @@
-"""Observe with strace which files of its tree a build uses.
+"""Observe with strace which files a build or a benchmark uses.
 
-The rule and its limits are in docs/decisions/0036.
+The rules and their limits are in docs/decisions/0036 for the files of a build's tree, and in 0045 for all other files.
 """
 
 from __future__ import annotations
@@ -12,19 +12,31 @@ from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from perftrail.builds.artefact import content_of_opened
 from perftrail.builds.environment import search_path
+from perftrail.builds.named_files import may_be_input
 from perftrail.model.reads import BuildReads
+from perftrail.model.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 CALLS = (
     "trace=%file,fchdir,?getdents,?getdents64,?io_uring_setup,?open_by_handle_at,"
     "bind,listen,getsockname,connect,sendto,sendmsg,?sendmmsg"
 )
 """System calls that name files, list directories or ask another process; ``?``: unknown on some machines."""
+
+Traced = Literal["the build", "the benchmark"]
+"""What is traced, in messages."""
+
+OPENING_CALLS = (
+    "trace=?open,?openat,?openat2,?execve,?execveat,?chdir,fchdir,"
+    "?chroot,?mount,?io_uring_setup,?open_by_handle_at,?bind,?listen,getsockname,?connect"
+)
+"""The calls among `CALLS` with which programs open files or begin to ask another process."""
 
 WITHOUT_IO_URING = "inject=?io_uring_setup:error=ENOSYS"
 """Observed programs find no io_uring, as on older kernels and in containers: strace would not see its files. CMake, for
@@ -33,13 +45,56 @@ example, asks for one."""
 LARGEST_TRACE_BYTES = 1 << 30
 """A larger trace is not read, and the observation is incomplete."""
 
+MOST_FILES = 10_000
+"""Number of files outside of a tree whose content is compared."""
+
+_CLOCK_NS = 20_000_000
+"""Dates of files are older than the clock by up to a tick of the kernel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The files that can be inputs of an observed process: not below `ignored`, and unchanged since `since_ns`.
+
+    A file that changes during the observation is a result, or state of another program. `study` is the directory of the
+    study.
+    """
+
+    study: Path
+    ignored: tuple[Path, ...]
+    since_ns: int
+
+    def contents(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return the inputs among paths with the digests of their contents, `MOST_FILES` at most.
+
+        Names below the study's directory are relative to it, so that a study that is moved keeps them.
+        """
+        found: dict[str, str] = {}
+        for name in sorted(paths):
+            path = Path(name)
+            if len(found) == MOST_FILES:
+                break
+            if self._is_input(path):
+                relative = path.relative_to(self.study) if path.is_relative_to(self.study) else path
+                found[str(relative)] = content_of_opened(path)
+        return found
+
+    def _is_input(self, path: Path) -> bool:
+        if not may_be_input(path, below=self.study) or any(map(path.is_relative_to, self.ignored)):
+            return False
+        try:
+            str(path).encode()  # the store cannot represent other names
+            return path.stat().st_ctime_ns < self.since_ns - _CLOCK_NS
+        except (OSError, UnicodeEncodeError):
+            return False
+
 
 def observer() -> str | None:
     """Return the path of strace, or `None` if it is not installed."""
     return shutil.which("strace", path=search_path())
 
 
-def observing_words(program: str, trace: Path) -> tuple[str, ...]:
+def observing_words(program: str, trace: Path, *, calls: str = CALLS) -> tuple[str, ...]:
     """Return the words before a command whose file accesses are appended to a file.
 
     strace is a grandchild of the command (``-D``), so that the command ends when its first process does. The launcher
@@ -53,7 +108,7 @@ def observing_words(program: str, trace: Path) -> tuple[str, ...]:
         "--seccomp-bpf",
         "--output-append-mode",
         "-e",
-        CALLS,
+        calls,
         "-e",
         WITHOUT_IO_URING,
     )
@@ -97,23 +152,37 @@ _Named = tuple[str | None, str]
 
 def read_trace(trace: Path, *, tree: Path, directory: Path) -> BuildReads:
     """Return the paths of a tree that a traced build used; `directory` is that of its first process."""
+    accesses = _read(trace, directory, "the build")
+    return accesses if isinstance(accesses, BuildReads) else accesses.inside(os.path.realpath(tree))
+
+
+def read_opened(trace: Path, *, directory: Path, scope: Scope, traced: Traced) -> BuildReads:
+    """Return the files of a scope that a traced process opened; `directory` is where it began."""
+    accesses = _read(trace, directory, traced)
+    return accesses if isinstance(accesses, BuildReads) else accesses.outside(scope)
+
+
+def _read(trace: Path, directory: Path, traced: Traced) -> _Accesses | BuildReads:
+    """Return the accesses of a trace, or why there are none."""
     if not trace.is_file() or trace.stat().st_size == 0:
         return BuildReads(incomplete="strace recorded nothing; perhaps it may not trace processes here")
     if trace.stat().st_size > LARGEST_TRACE_BYTES:
-        return BuildReads(incomplete="the build uses too many files to observe it")
-    accesses = _Accesses(directory)
+        return BuildReads(incomplete=f"{traced} uses too many files to observe it")
+    accesses = _Accesses(directory, traced=traced)
     with trace.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         for line in file:
             accesses.add(line.rstrip("\n"))
-    return accesses.inside(os.path.realpath(tree))
+    return accesses
 
 
 @dataclass(slots=True)
 class _Accesses:
-    """File accesses of all processes of a build, gathered line by line."""
+    """File accesses of all processes of a build or a benchmark, gathered line by line."""
 
     directory: InitVar[Path]
+    traced: Traced
     opened: set[_Named] = field(default_factory=set)
+    executed: set[_Named] = field(default_factory=set)
     moved: set[_Named] = field(default_factory=set)
     looked_up: set[_Named] = field(default_factory=set)
     listed: set[_Named] = field(default_factory=set)
@@ -151,7 +220,7 @@ class _Accesses:
                 self._use_socket(pid, name, arguments)
         elif name in _HIDING:
             if succeeded:
-                self._doubt(f"the build uses {name}, behind which strace sees no files")
+                self._doubt(f"{self.traced} uses {name}, behind which strace sees no files")
         elif name in _LIST or name == "fchdir":
             descriptor = _DESCRIPTOR.match(arguments)
             if descriptor is not None and name in _LIST:
@@ -177,7 +246,9 @@ class _Accesses:
             address = self._address(pid, arguments)
             own = {self._bound.get(each) for each in self._listening}
             if not (address.startswith(_HARMLESS_SOCKETS) or own & {address, *_also_reached(address)}):
-                self._doubt(f"the build asks another process at {address[:80]}, for example a compile server")
+                self._doubt(
+                    f"{self.traced} asks another process at {address[:80]}, for example a compile server"
+                )
 
     def _address(self, pid: str, arguments: str) -> str:
         """Return the address in a call: a path, ``HOST port N``, or the text itself if it is another one."""
@@ -200,7 +271,7 @@ class _Accesses:
             if at is not None and found[0].startswith("AT_FDCWD"):
                 self._enter(pid, _unescaped(at))
             if path.startswith(_ALIASES):
-                self._doubt(f"the build names files as {path[:40]}")
+                self._doubt(f"{self.traced} names files as {path[:40]}")
             paths.append((_unescaped(at) if at is not None else self._directory_of.get(pid), path))
             if only_first:
                 break
@@ -213,6 +284,7 @@ class _Accesses:
                 self.opened.add((None, _unescaped(descriptor["path"])))
         elif name in _EXECUTE:
             self.opened.update(paths)
+            self.executed.update(paths)
         elif name in _MOVE:
             self.moved.update(paths)
         elif name == "chdir" and paths:
@@ -236,29 +308,66 @@ class _Accesses:
         resolved: dict[str, str] = {}
 
         def paths(named: set[_Named]) -> Iterator[str]:
-            for base, path in named:
-                bases = [""] if path.startswith("/") else list(self._directories) if base is None else [base]
-                for each in bases:
-                    full = os.path.normpath(f"{each}/{path}")
-                    parent, _, name = full.rpartition("/")
-                    if parent not in resolved:
-                        resolved[parent] = os.path.realpath(parent)
-                    for found in {full, f"{resolved[parent]}/{name}", os.path.realpath(full)}:
-                        if found == tree or found.startswith(f"{tree}/"):
-                            yield found[len(tree) + 1 :]
+            for full in self._full(named):
+                parent, _, name = full.rpartition("/")
+                if parent not in resolved:
+                    resolved[parent] = os.path.realpath(parent)
+                for found in {full, f"{resolved[parent]}/{name}", os.path.realpath(full)}:
+                    if found == tree or found.startswith(f"{tree}/"):
+                        yield found[len(tree) + 1 :]
 
         # Go opens directories like files to list them.
         every = frozenset(paths(self.opened))
         directories = {path for path in every if os.path.isdir(f"{tree}/{path}")}  # noqa: PTH112 - any bytes
         opened = (every - directories) | frozenset(paths(self.moved))
         if any(".git" in path.split("/") for path in every):
-            self._doubt("the build reads git's data, for example with git describe")
+            self._doubt(f"{self.traced} reads git's data, for example with git describe")
         return BuildReads(
             opened=opened - {""},
             looked_up=(frozenset(paths(self.looked_up)) | directories) - opened,
             listed=frozenset(paths(self.listed)),
             incomplete=self.incomplete,
         )
+
+    def outside(self, scope: Scope) -> BuildReads:
+        """Return the opened and executed files of a scope, with their contents; a link counts by its name."""
+        named = {_source_of_bytecode(path) for path in self._full(self.opened)}
+        named |= {path for each in self._full(self.executed) if (path := _interpreter(each))}
+        targets = {real for path in named if (real := os.path.realpath(path)) != path}
+        contents = scope.contents(named - targets)
+        if len(contents) == MOST_FILES:
+            self._doubt(f"{self.traced} opens more than {counted(MOST_FILES, 'file')}")
+        return BuildReads(outside=contents, incomplete=self.incomplete)
+
+    def _full(self, named: set[_Named]) -> Iterator[str]:
+        """Yield absolute paths; a path in an unknown directory may be in each directory that a process was in."""
+        for base, path in named:
+            bases = list(self._directories) if base is None else [base]
+            for each in ["/"] if path.startswith("/") else bases:
+                yield os.path.normpath(os.path.join(each, path))  # noqa: PTH118 - any bytes
+
+
+_BYTECODE = re.compile(r"(?P<directory>.*)/__pycache__/(?P<module>[^/]+?)\.[^/]*")
+
+
+def _source_of_bytecode(path: str) -> str:
+    """Return the module whose bytecode Python opened instead of it; Python writes the bytecode itself.
+
+    >>> _source_of_bytecode("/lib/__pycache__/fast.cpython-313.pyc"), _source_of_bytecode("/lib/fast.so")
+    ('/lib/fast.py', '/lib/fast.so')
+    """
+    found = _BYTECODE.fullmatch(path)
+    return path if found is None else f"{found['directory']}/{found['module']}.py"
+
+
+def _interpreter(path: str) -> str:
+    """Return the program that the kernel starts for a script, without a call that strace sees; empty for others."""
+    try:
+        with Path(path).open("rb") as file:
+            words = file.readline(4096).split() if file.read(2) == b"#!" else []
+    except OSError:
+        return ""
+    return os.fsdecode(words[0]) if words else ""
 
 
 def _is_directory(arguments: str) -> bool:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from perftrail.cluster.dask import WorkerInfo
     from perftrail.measure.invocation import Invoker
+    from perftrail.measure.opened_inputs import OpenedInputs
     from perftrail.measure.subjects import PlannedInvocation
     from perftrail.model.build import Failure, Recipe
     from perftrail.model.measurement import Machine, Outcome
@@ -302,7 +303,9 @@ class Fleet:
         used = [present[each] for each in known if each in present]
         return used[-1] if used else self.machines[0]
 
-    def runner(self, machine: Machine, store: Store, invoker: Invoker) -> InvocationRunner:
+    def runner(
+        self, machine: Machine, store: Store, invoker: Invoker, opened: OpenedInputs
+    ) -> InvocationRunner:
         """Return the runner of the measuring machine; `invoker` is not used, because it starts benchmarks here."""
         return InvocationRunner(
             store=store,
@@ -310,6 +313,7 @@ class Fleet:
             invoker=invoker,
             machine=machine,
             begin=partial(self._sender.begin, self._cluster.measuring(machine)),
+            opened=opened,
         )
 
     @property

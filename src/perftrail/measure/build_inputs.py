@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perftrail.builds.toolchain import Toolchain
+    from perftrail.measure.opened_inputs import OpenedInputs
     from perftrail.measure.sources import Eras
     from perftrail.model.build import Recipe
     from perftrail.model.plan import Cell
@@ -73,9 +74,10 @@ ANY_REVISION = Revision(id="{revision}")
 
 
 class BuildInputs:
-    """Returns the inputs of each subject and cell of a study; builds nothing and does not use the store.
+    """Returns the inputs of each subject and cell of a study; builds nothing.
 
-    `tools` are the programs of this machine; without them, nothing is built here.
+    `tools` are the programs of this machine; without them, nothing is built here. `opened` are the files that
+    benchmarks open by themselves.
     """
 
     def __init__(
@@ -85,9 +87,11 @@ class BuildInputs:
         pins: Pins,
         others: Mapping[str, Source],
         tools: Toolchain | None = None,
+        opened: OpenedInputs | None = None,
     ) -> None:
         self._study = study
         self._tools = tools
+        self._opened = opened
         self.eras = eras
         self._pins = pins
         self._others = others
@@ -180,7 +184,9 @@ class BuildInputs:
             fewer = {name: metric for name, metric in benchmark.metrics.items() if name not in metrics}
             benchmarks = {**self._study.benchmarks, cell.benchmark: replace(benchmark, metrics=fewer)}
             study = replace(self._study, benchmarks=benchmarks)
-            self._without[name] = BuildInputs(study, self.eras, self._pins, self._others, self._tools)
+            self._without[name] = BuildInputs(
+                study, self.eras, self._pins, self._others, self._tools, self._opened
+            )
         return self._without[name]
 
     def _origin(self, cell: Cell, recipe: Recipe, steps: Sequence[str], sources: Mapping[str, str]) -> Origin:
@@ -259,6 +265,7 @@ class BuildInputs:
                 prepared,
                 other_contents=self._other_contents(cell, prepared.built, benchmark_build_key),
                 programs=self._programs(cell),
+                changes=self._opened.of(cell).changes if self._opened is not None else (),
             ),
             revision=cell.subject.revision.id,
             variant=cell.subject.variant,

@@ -6,7 +6,6 @@ one, and the noise observer.
 
 from __future__ import annotations
 
-import os
 import shlex
 import tempfile
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.environment import declared_environment
-from perftrail.builds.observing import observer, observing_words, read_trace
+from perftrail.builds.observing import OPENING_CALLS, Scope, observer, observing_words, read_opened
 from perftrail.file_tree import emptied, remove_tree
 from perftrail.formats.printed import has_items, read_metrics
 from perftrail.measure.build_paths import BuildPaths, LinkedBuild
@@ -63,12 +62,16 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.measurement import DrawnEnvironment, Outcome, Phase
     from perftrail.model.metrics import Counter
+    from perftrail.model.reads import BuildReads
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Starter
 
 
 OUTPUT_CAP_BYTES = 16 << 20
 """How many bytes of a benchmark's output are kept, and searched for metrics."""
+
+OWN_FILES = Path(__file__).parents[1]
+"""perftrail's own files: it preloads libraries that count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,26 +384,27 @@ class Invoker:
         self._share(log)
         return UnrecordedRun(ran=ran, result=result, log=str(log))
 
-    def opened_files(self, ready: Ready, *, below: Path) -> frozenset[str]:
-        """Return the files below a directory that an invocation opens under strace.
-
-        Results and bytecode of Python do not count. There are none if strace is missing or may not trace here.
-        """
+    def opened_files(self, ready: Ready) -> BuildReads | Failure:
+        """Start a cell once under strace; return the files outside of its build that it opens, or why it failed."""
         program = observer()
-        if program is None:
-            return frozenset()
+        assert program is not None
+        directories: list[Path] = []
+        since = time.time_ns()
         with self.temporary_directory() as scratch:
             trace = Path(scratch, "trace")
 
             def traced(command: Command) -> Command:
-                return replace(command, arguments=(*observing_words(program, trace), *command.arguments))
+                directories.append(Path(command.directory))
+                words = observing_words(program, trace, calls=OPENING_CALLS)
+                return replace(command, arguments=(*words, *command.arguments))
 
-            self.observe(ready, "opened-files", traced)
-            opened = read_trace(trace, tree=below, directory=self._scratch).opened
-        results = os.path.relpath(self._logs.parent, below)
-        return frozenset(
-            path for path in opened if not path.startswith(f"{results}/") and "__pycache__/" not in path
-        )
+            result = self.observe(ready, "opened-files", traced).result
+            if isinstance(result, Failure):
+                return result
+            prepared = ready.prepared
+            own = (self._logs.parent, Path(prepared.built.directory), Path(prepared.out), OWN_FILES)
+            scope = Scope(study=Path(self._study.directory), ignored=own, since_ns=since)
+            return read_opened(trace, directory=directories[0], scope=scope, traced="the benchmark")
 
     def _command(
         self,

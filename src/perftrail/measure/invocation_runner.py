@@ -26,10 +26,11 @@ from perftrail.model.measurement import (
 from perftrail.stats.estimate import enough
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 
     from perftrail.measure.events import Event
     from perftrail.measure.invocation import Invoker
+    from perftrail.measure.opened_inputs import OpenedInputs
     from perftrail.measure.subjects import Ready
     from perftrail.model.benchmark import Point
     from perftrail.model.build import Failure
@@ -45,7 +46,8 @@ class InvocationRunner:
 
     A failure that this machine caused is not stored, so that the next command repeats the invocation.
 
-    `begin` starts an invocation on another `machine`; default: the engine starts it on this one.
+    `begin` starts an invocation on another `machine`; default: the engine starts it on this one. `opened` observes
+    which files the benchmarks open.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class InvocationRunner:
         invoker: Invoker,
         machine: Machine,
         begin: Callable[[PlannedInvocation], Pending[Outcome]] | None = None,
+        opened: OpenedInputs | None = None,
     ) -> None:
         self._store = store
         self._begin = begin or partial(engine.begin, invoker.invoke)
@@ -65,6 +68,8 @@ class InvocationRunner:
         self._known: dict[str, dict[tuple[Phase, int], Outcome]] = {}
         self._performed: set[InvocationKey] = set()
         self._not_kept = 0
+        self._opened = opened
+        self._is_local = begin is None
 
     @property
     def started(self) -> int:
@@ -118,6 +123,7 @@ class InvocationRunner:
                 self._known[outcome.key.runnable][outcome.key.phase, outcome.key.ordinal] = outcome
                 self._performed.add(outcome.key)
                 yield Invoked(cell=planned.ready.cell, outcome=outcome)
+                yield from self._observe(planned.ready, outcome)
 
     def perform_new(self, invocations: Iterable[PlannedInvocation]) -> Generator[Event, None, None]:
         """Perform invocations without outcomes, as `perform` does, for a caller that counts the outcomes itself.
@@ -130,6 +136,7 @@ class InvocationRunner:
             outcome = self._perform(planned)
             self._not_kept += 1
             yield Invoked(cell=planned.ready.cell, outcome=outcome)
+            yield from self._observe(planned.ready, outcome)
 
     def _perform(self, planned: PlannedInvocation) -> Outcome:
         """Return an outcome, and store it, unless this machine caused a failure. Raises `InputChanged`."""
@@ -138,6 +145,12 @@ class InvocationRunner:
         if not (isinstance(outcome, FailedInvocation) and outcome.failure.may_pass):
             self._store.add(outcome)
         return outcome
+
+    def _observe(self, ready: Ready, outcome: Outcome) -> Iterator[Event]:
+        """Observe which files a benchmark opens, once: after an invocation that did not fail, and outside of it."""
+        if self._opened is not None and isinstance(outcome, Measurement):
+            opened_files = partial(self.invoker.opened_files, ready) if self._is_local else None
+            yield from self._opened.observe(ready.cell, opened_files)
 
     def submit(self, invocations: Iterable[PlannedInvocation]) -> None:
         """Submit the invocations that have no outcome yet, in this order; `perform` then waits for each."""

@@ -26,6 +26,7 @@ from perftrail.measure.events import (
     RelinkedWithoutEffect,
     now,
 )
+from perftrail.measure.opened_inputs import OpenedInputs
 from perftrail.measure.sources import eras_of
 from perftrail.measure.stored_outputs import missing_metrics, with_metrics
 from perftrail.model.build import BenchmarkLines, BuildRecord, Built, Failure, Prepared, content_key
@@ -112,7 +113,7 @@ class SubjectBuilder:
     again. With `retry_failed` each failure that the store knows is tried once more.
     `build_inputs` returns the inputs of each build. `source` is the study's own source. `pins` are the pinned
     revisions of the sources, and `others` are the other sources. `machine` is the id of the machine that
-    measures, `logs` the directory of its logs.
+    measures, `logs` the directory of its logs. `opened` are the files that benchmarks open on it by themselves.
     """
 
     def __init__(  # noqa: PLR0913 - each is a part of a session
@@ -145,7 +146,8 @@ class SubjectBuilder:
         self._source = source
         self._observations: dict[str, Sequence[ReadsRecord]] = {}
         self.eras = eras_of(study, source, searched=self._searched)
-        self.build_inputs = BuildInputs(study, self.eras, pins, others, tools)
+        self.opened = OpenedInputs(study, store, machine=machine)
+        self.build_inputs = BuildInputs(study, self.eras, pins, others, tools, self.opened)
 
     def skipped_revisions(self, revisions: Sequence[Revision]) -> tuple[SkippedRevisions, ...]:
         """Return the skipped revisions among these, by reason."""
@@ -512,6 +514,7 @@ class SubjectBuilder:
             return outcome
         assert isinstance(outcome, Prepared)
         runnable = self.build_inputs.runnable(cell, outcome, key)
+        opened = [str(Path(self._study.directory, name)) for name in self.opened.of(cell).files]
         return Ready(
             cell=cell,
             runnable=runnable,
@@ -520,7 +523,7 @@ class SubjectBuilder:
             content=runnable.key,
             inputs=tuple(
                 (path, content_of_input(Path(path)))
-                for path in outermost(benchmark_build.files)
+                for path in outermost((*benchmark_build.files, *opened))
                 if Path(path).is_relative_to(self._study.directory)
             ),
         )

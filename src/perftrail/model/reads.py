@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from perftrail.model.build import content_key
 
@@ -32,13 +32,15 @@ class BuildReads:
 
     `opened` paths are files whose content a process could read, or moved directories. `looked_up` paths are those of
     which a process asked only whether they exist, or their kind, also if they do not exist. `listed` are directories
-    whose names a process read; the root is an empty text. `incomplete` states why paths may be missing; empty if
-    the observation is complete.
+    whose names a process read; the root is an empty text. `outside` are the files outside of the tree that a process
+    opened, by their absolute paths, each with the digest of its content at that time. `incomplete` states why paths may
+    be missing; empty if the observation is complete.
     """
 
     opened: frozenset[str] = frozenset()
     looked_up: frozenset[str] = frozenset()
     listed: frozenset[str] = frozenset()
+    outside: Mapping[str, str] = field(default_factory=dict)
     incomplete: str = ""
 
     def __or__(self, other: BuildReads) -> BuildReads:
@@ -47,6 +49,7 @@ class BuildReads:
             opened=self.opened | other.opened,
             looked_up=self.looked_up | other.looked_up,
             listed=self.listed | other.listed,
+            outside={**other.outside, **self.outside},
             incomplete=self.incomplete or other.incomplete,
         )
 

@@ -221,6 +221,7 @@ def storable_reads(record: ReadsRecord) -> ReadsRecord:
             opened=frozenset(map(storable, record.reads.opened)),
             looked_up=frozenset(map(storable, record.reads.looked_up)),
             listed=frozenset(map(storable, record.reads.listed)),
+            outside={storable(path): storable(text) for path, text in record.reads.outside.items()},
             incomplete=storable(record.reads.incomplete),
         ),
     )
@@ -432,6 +433,7 @@ def reads_to_json(reads: BuildReads) -> dict[str, Json]:
         "opened": [*sorted(reads.opened)],
         "looked_up": [*sorted(reads.looked_up)],
         "listed": [*sorted(reads.listed)],
+        "outside": dict(sorted(reads.outside.items())),
         "incomplete": reads.incomplete,
     }
 
@@ -439,8 +441,8 @@ def reads_to_json(reads: BuildReads) -> dict[str, Json]:
 def reads_from_row(row: Row[Any], where: str) -> ReadsRecord:
     """Return an observation from its row. Raises `StoreError` for damaged data."""
     found = object_from_json(row.reads, where)
-    incomplete = found.get("incomplete")
-    if not isinstance(incomplete, str):
+    incomplete, outside = found.get("incomplete"), found.get("outside", {})
+    if not (isinstance(incomplete, str) and isinstance(outside, dict)):
         raise StoreError(f"{where}: the observation of a build is not valid: {DAMAGED}")
     return ReadsRecord(
         key=row.key,
@@ -451,6 +453,7 @@ def reads_from_row(row: Row[Any], where: str) -> ReadsRecord:
             opened=_paths(found, "opened", where),
             looked_up=_paths(found, "looked_up", where),
             listed=_paths(found, "listed", where),
+            outside={path: str(content) for path, content in outside.items()},
             incomplete=incomplete,
         ),
     )

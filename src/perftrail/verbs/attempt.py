@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.builds.artefact import output_files
 from perftrail.errors import UsageError
-from perftrail.measure.events import BuilderMessage, HistoryRead, Skipped
+from perftrail.measure.events import HistoryRead, Skipped
 from perftrail.measure.failure_groups import FailureGroupJson, group_failures, study_line, without_details
 from perftrail.measure.pairs import rule_for
 from perftrail.measure.remedies import remedies
@@ -21,9 +21,7 @@ from perftrail.model.plan import cells
 from perftrail.model.reads import patterns_of
 from perftrail.model.source import MAIN, matching
 from perftrail.model.subject import Subject
-from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.target import shown_metrics
-from perftrail.model.wording import counted
 from perftrail.ports import ListableSource
 from perftrail.results.remaining_work import Span
 from perftrail.results.rows import units_of
@@ -323,7 +321,6 @@ class Attempt:
             layouts = LAYOUTS if subject == tried[-1] else LAYOUTS[:1]
             yield from self._relink(self._first_cells(subject), layouts)
         points = yield from self._start_points(tried)
-        yield from self._report_unnamed_inputs()
         plan = study_plan(self._session, self._selection)
         return AttemptReport(
             plan=plan,
@@ -401,29 +398,6 @@ class Attempt:
             wanted &= each.unread(wanted)
         patterns, only = propose_unaffected(wanted, every, source.touched(revisions))
         return UnreadFiles(observed=observed, patterns=patterns, revisions=only)
-
-    def _report_unnamed_inputs(self) -> Generator[Event, None, None]:
-        """Start each benchmark once under strace; yield a message about files of the study that only it names."""
-        study, invoker = self._session.study, self._session.runner.invoker
-        if not self._session.subject_builder.can_observe:
-            return
-        for cell in [run.cell for run in self._first_runs.values()]:
-            ready = yield from self._session.subject_builder.ready(cell)
-            if isinstance(ready, Failure) or isinstance(study.benchmarks[cell.benchmark], SuiteBenchmark):
-                continue
-            opened = invoker.opened_files(ready, below=Path(study.directory))
-            named = [path for path, _ in ready.inputs]
-            unnamed = [
-                path
-                for path in sorted(f"{study.directory}/{each}" for each in opened)
-                if not any(path == each or path.startswith(f"{each}/") for each in named)
-            ]
-            if unnamed:
-                yield BuilderMessage(
-                    text=f"{cell.benchmark} opens {counted(len(unnamed), 'file')} of the study that its lines and "
-                    f"variables do not name, for example {unnamed[0]}: perftrail does not measure again when such a "
-                    "file changes. Name it, for example in env"
-                )
 
     def _find_seconds(self, revisions: int, *, left: int) -> Span | None:
         """Return the time that most searches at the slowest point take; `None` if the study names no metric.

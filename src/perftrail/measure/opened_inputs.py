@@ -1,0 +1,142 @@
+"""Files that benchmarks open without their names in the study: observed with strace, and part of the samples' key.
+
+perftrail observes the first invocation of a benchmark. While the contents of the files that it opened are the same, the
+samples keep their key. Different contents are another state with another key, which is observed again, because the
+benchmark may open other files in it. When the contents are restored, the earlier samples count again.
+The rule and its limits are in docs/decisions/0045.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perftrail.builds.observing import OPENING_CALLS, observer
+from perftrail.builds.opened_files import OpenedFiles, present_state
+from perftrail.measure.events import BuilderMessage, now
+from perftrail.model.build import Failure, content_key
+from perftrail.model.plan import command_line, run_environment
+from perftrail.model.store_records import ReadsRecord
+from perftrail.model.suite import SuiteBenchmark
+from perftrail.model.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from perftrail.measure.events import Event
+    from perftrail.model.plan import Cell
+    from perftrail.model.reads import BuildReads
+    from perftrail.model.study import Study
+    from perftrail.ports import Store
+
+MOST_FAILURES = 3
+"""After this number of observations that fail, a command observes nothing more: perhaps strace may not trace here."""
+
+_REMEDY = (
+    "perftrail does not measure again when a file changes that the study does not name: name every input"
+)
+
+
+class OpenedInputs:
+    """The files that the benchmarks of a study open on a machine. Each state is computed once in a session."""
+
+    def __init__(self, study: Study, store: Store, *, machine: str) -> None:
+        self._study = study
+        self._store = store
+        self._machine = machine
+        self._known: dict[tuple[object, ...], OpenedFiles] = {}
+        self._failures = 0
+        self._reported: set[str] = set()
+
+    def of(self, cell: Cell) -> OpenedFiles:
+        """Return the opened files of a cell: cells that differ only in revision and numbers share them."""
+        name = self._name(cell)
+        if name not in self._known:
+            self._known[name] = self._present_state(cell)
+        return self._known[name]
+
+    def _name(self, cell: Cell) -> tuple[object, ...]:
+        texts = {name: value for name, value in cell.point.as_dict().items() if isinstance(value, str)}
+        return cell.benchmark, cell.subject.variant, tuple(sorted(texts.items()))
+
+    def _present_state(self, cell: Cell) -> OpenedFiles:
+        benchmark = self._study.benchmarks[cell.benchmark]
+        sandbox = self._study.sandbox
+        key = content_key(
+            OPENING_CALLS,
+            self._machine,
+            *self._name(cell),
+            command_line(self._study, cell),
+            benchmark.shell,
+            benchmark.stdin,
+            benchmark.directory,
+            list(self._study.variants[cell.subject.variant].run.prefix),
+            run_environment(self._study, cell),
+            sandbox.visible_settings("run") if sandbox.always else [],
+        )
+        return present_state(key, self._observed, study=Path(self._study.directory))
+
+    def _observed(self, key: str) -> Mapping[str, str] | None:
+        records = self._store.build_reads(key)
+        return records[0].reads.outside if records else None
+
+    def observe(self, cell: Cell, opened_files: Callable[[], BuildReads | Failure] | None) -> Iterator[Event]:
+        """Observe a cell, unless its state was observed; report why that is not possible.
+
+        `opened_files` starts it once more under strace, and returns the files that it opens, or why it failed. It is
+        `None` if another machine starts the cell.
+        """
+        name = cell.benchmark
+        state = self.of(cell)
+        if state.observed:
+            return
+        if state.changed:
+            yield from self._report(
+                f"{name}: measured again, because {counted(len(state.changed), 'file')} that it opens changed, for "
+                f"example {state.changed[0]}"
+            )
+        if opened_files is None:
+            yield from self._report(
+                f"cannot observe which files the benchmarks open on another machine: {_REMEDY}"
+            )
+        elif isinstance(self._study.benchmarks[name], SuiteBenchmark):
+            yield from self._report(f"cannot observe which files the benchmarks of a suite open: {_REMEDY}")
+        elif observer() is None:
+            yield from self._report(
+                f"cannot observe which files the benchmarks open without strace: {_REMEDY}, or install strace"
+            )
+        elif self._failures < MOST_FAILURES:
+            yield from self._observe(cell, state, opened_files)
+
+    def _observe(
+        self, cell: Cell, state: OpenedFiles, opened_files: Callable[[], BuildReads | Failure]
+    ) -> Iterator[Event]:
+        name = cell.benchmark
+        reads = opened_files()
+        if isinstance(reads, Failure):
+            self._failures += 1
+            if self._failures == 1:
+                yield from self._report(
+                    f"cannot observe which files {name} opens, because it fails under strace ({reads.message}): "
+                    f"{_REMEDY}"
+                )
+            return
+        self._store.add_build_reads(
+            ReadsRecord(
+                key=state.key,
+                recipe=state.key,
+                revision=cell.subject.revision.id,
+                finished=now(),
+                reads=reads,
+            )
+        )
+        del self._known[self._name(cell)]
+        if reads.incomplete and not self._study.benchmarks[name].services:
+            yield from self._report(
+                f"cannot observe each file that {name} opens: {reads.incomplete}; {_REMEDY}"
+            )
+
+    def _report(self, text: str) -> Iterator[Event]:
+        if text not in self._reported:
+            self._reported.add(text)
+            yield BuilderMessage(text=text)
