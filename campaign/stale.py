@@ -1,16 +1,18 @@
 """Stale inputs: every kind of input of a benchmark is changed, one after the other, between two runs.
 
-Each benchmark prints the number in its input. After a change, `perftrail run` must measure the new number. Variables of
-the shell must not reach a benchmark at all. `NOT_TRACKED` are the inputs whose change perftrail does not see: the
-documentation names each of them.
+Each benchmark prints the number in its input. After a change, `perftrail run` must measure the new number; after the
+change was undone, it must measure nothing. Variables of the shell must not reach a benchmark at all. `NOT_TRACKED` are
+the inputs whose change perftrail does not see: the documentation names each of them.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 import time
+import venv
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -26,14 +28,7 @@ from perftrail.store import open_store
 if TYPE_CHECKING:
     from campaign.command_line import Ended
 
-NOT_TRACKED = (
-    "programs that a script starts",
-    "packages of a virtual environment",
-    "shared libraries",
-    "files that a program opens by itself",
-    "headers outside of the study and the tree",
-    "files of the home directory",
-)
+NOT_TRACKED = ("files of the home directory",)
 """Inputs whose change is not seen, in the words of docs/explanation/limits.md."""
 
 _STUDY = """\
@@ -42,8 +37,8 @@ kind = "git"
 location = "repository"
 
 [build]
-steps = ["cp program.sh program"]
-outputs = ["program"]
+steps = ["cp program.sh program", "cc -o main -I{outside}/include main.c"]
+outputs = ["program", "main"]
 
 [measure]
 warmups = 0
@@ -63,20 +58,28 @@ exec cat "$@"
 _PRINTS_HEADER = (
     '#include <stdio.h>\n#include "number.h"\nint main(void) { printf("number %d\\n", NUMBER); }\n'
 )
+_CALLS_LIBRARY = (
+    '#include <stdio.h>\nint number(void);\nint main(void) { printf("number %d\\n", number()); }\n'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Input:
-    """A kind of input: the keys of its benchmark in TOML, and the file to change; `{}` in its text is the number."""
+    """A kind of input: the keys of its benchmark in TOML, and the file to change; `{}` in its text is the number.
+
+    `after` are the words of a command after each change.
+    """
 
     keys: str
     file: str
     text: str = "number {}\n"
+    after: tuple[str, ...] = ()
 
 
 def _inputs(outside: Path) -> dict[str, _Input]:
     """Return every kind of input; files of other programs are below `outside`."""
     tool = "#!/bin/sh\necho number {}\n"
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return {
         "plain": _Input(keys='command = "{build}/program {study}/plain.txt"', file="plain.txt"),
         "quoted": _Input(keys="command = \"{build}/program '{study}/a quoted.txt'\"", file="a quoted.txt"),
@@ -102,6 +105,27 @@ def _inputs(outside: Path) -> dict[str, _Input]:
             file="include/number.h",
             text="#define NUMBER {}\n",
         ),
+        "opened": _Input(keys='command = "{study}/opens.sh"', file=f"{outside}/opened.txt"),
+        "opened-near": _Input(keys='command = "{study}/opens_near.sh"', file="opened.txt"),
+        "started": _Input(keys='command = "{study}/starts.sh"', file=f"{outside}/started", text=tool),
+        "interpreter": _Input(keys='command = "{study}/interpreted.sh"', file=f"{outside}/interpreter", text=tool),
+        "library": _Input(
+            keys='command = "{out}/calls"\n'
+            f'build = ["cc -o {{out}}/calls {{study}}/calls.c {outside}/libnumber.so -Wl,-rpath,{outside}"]',
+            file=f"{outside}/number.c",
+            text="int number(void) { return {}; }\n",
+            after=("cc", "-shared", "-o", f"{outside}/libnumber.so", f"{outside}/number.c"),
+        ),
+        "header-outside": _Input(
+            keys=f'command = "{{out}}/main"\nbuild = ["cc -o {{out}}/main -I{outside}/include {{study}}/main.c"]',
+            file=f"{outside}/include/number.h",
+            text="#define NUMBER {}\n",
+        ),
+        "package": _Input(
+            keys=f"command = \"{outside}/venv/bin/python3 -c 'import number'\"",
+            file=f"{outside}/venv/lib/python{python}/site-packages/number.py",
+            text="print('number', {})\n",
+        ),
     }  # fmt: skip
 
 
@@ -112,28 +136,48 @@ class _Trial:
         self.outside = directory / "outside"
         self.study = directory / "study"
         self.inputs = _inputs(self.outside)
-        self.numbers = dict.fromkeys(self.inputs, 1)
+        self.highest = dict.fromkeys(self.inputs, 1)
         repository = self.study / "repository"
         repository.mkdir(parents=True)
         (repository / "program.sh").write_text(_PROGRAM)
         (repository / "program.sh").chmod(0o755)
+        (repository / "main.c").write_text(_PRINTS_HEADER.replace("number.h", "of_build.h"))
         git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@a"]
         for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "one"]):
             subprocess.run([*git, *words], check=True)
         (self.study / "main.c").write_text(_PRINTS_HEADER)
-        for name, each in self.inputs.items():
-            self.write(each, self.numbers[name])
+        (self.study / "calls.c").write_text(_CALLS_LIBRARY)
+        for script, text in {
+            "opens": f"#!/bin/sh\ncat {self.outside}/opened.txt\n",
+            "opens_near": f"#!/bin/sh\ncat {self.study}/opened.txt\n",
+            "starts": f"#!/bin/sh\n{self.outside}/started\n",
+            "interpreted": f"#!{self.outside}/interpreter\n",
+        }.items():
+            (self.study / f"{script}.sh").write_text(text)
+            (self.study / f"{script}.sh").chmod(0o755)
+        if "package" in self.inputs:
+            venv.create(self.outside / "venv", symlinks=True)
+        header = _Input(keys="", file=f"{self.outside}/include/of_build.h", text="#define NUMBER {}\n")
+        for each in (header, *self.inputs.values()):
+            self.write(each, 1)
         keys = {name: each.keys for name, each in self.inputs.items()}
         metric = "metrics = { n = { pattern = 'number ([0-9]+)' } }"
         tables = [f"[benchmark.{name}]\n{text}\n{metric}\n" for name, text in keys.items()]
-        (self.study / "perftrail.toml").write_text("\n".join([_STUDY, *tables]))
+        study = _STUDY.replace("{outside}", str(self.outside))
+        (self.study / "perftrail.toml").write_text("\n".join([study, *tables]))
 
     def write(self, each: _Input, number: int) -> None:
-        """Write a number into an input; programs are executable."""
+        """Write a number into an input; programs are executable.
+
+        Each number has another date: Python does not read a module again whose date and size are those of its bytecode.
+        """
         path = self.study / each.file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(each.text.replace("{}", str(number)))
         path.chmod(0o755)
+        os.utime(path, (number, number))
+        if each.after:
+            subprocess.run(each.after, check=True)
 
     def run(self, path: str = "outside/bin", **variables: str) -> Ended:
         """Measure what is missing, with a directory of programs at the front of `PATH`, and other variables."""
@@ -150,15 +194,25 @@ class _Trial:
         return tuple(each.values["n"] for each in outcomes if isinstance(each, Measurement))
 
     def change(self, name: str) -> str:
-        """Change an input, run, and return what went wrong; empty if the new number was measured, and no other."""
+        """Change an input, and restore it; return what went wrong.
+
+        The return value is empty if the new number was measured, and nothing else, also after restoring the input.
+        """
+        self.highest[name] += 1
+        return self._run_with(name, self.highest[name], (float(self.highest[name]),)) or self._run_with(
+            name, 1, ()
+        )
+
+    def _run_with(self, name: str, number: int, expected: tuple[float, ...]) -> str:
+        """Run with another number in an input; return what was measured and not expected, if anything."""
         before = {each: self.measured(each) for each in self.inputs}
-        self.numbers[name] += 1
-        self.write(self.inputs[name], self.numbers[name])
+        self.write(self.inputs[name], number)
         ended = self.run()
         for other in self.inputs:
             added = self.measured(other)[len(before[other]) :]
-            if added != ((float(self.numbers[name]),) if other == name else ()):
-                return f"{name} changed, and {other} measured {added}: {ended.stderr[-500:]}"
+            if added != (expected if other == name else ()):
+                change = "changed" if expected else "was restored"
+                return f"{name} {change}, and {other} measured {added}: {ended.stderr[-500:]}"
         return ""
 
 
@@ -180,7 +234,7 @@ def run(seconds: float, seed: int) -> Result:
         while not losses and (trials == 1 or time.monotonic() < ended):
             losses += filter(None, map(trial.change, rng.sample(list(trial.inputs), len(trial.inputs))))
             trials += len(trial.inputs)
-    for check in (_other_path, _other_shell, _edited_meanwhile):
+    for check in (_header_of_build, _other_path, _other_shell, _edited_meanwhile):
         with tempfile.TemporaryDirectory() as directory:
             losses += filter(None, [check(Path(directory).resolve())])
         trials += 1
@@ -189,10 +243,20 @@ def run(seconds: float, seed: int) -> Result:
     )
 
 
-def _single(directory: Path, name: str, keys: str) -> _Trial:
+def _single(directory: Path, name: str, keys: str, *, file: str = "", text: str = "number {}\n") -> _Trial:
     """Return a trial with one other benchmark."""
-    with mock.patch(f"{__name__}._inputs", lambda _: {name: _Input(keys=keys, file=f"{name}.txt")}):
+    each = _Input(keys=keys, file=file or f"{name}.txt", text=text)
+    with mock.patch(f"{__name__}._inputs", lambda _: {name: each}):
         return _Trial(directory)
+
+
+def _header_of_build(directory: Path) -> str:
+    """Change a header outside of the tree that the build of the revision uses."""
+    header = f"{directory}/outside/include/of_build.h"
+    keys, text = 'command = "{build}/main"', "#define NUMBER {}\n"
+    trial = _single(directory, "built", keys, file=header, text=text)
+    trial.run()
+    return trial.change("built")
 
 
 def _other_path(directory: Path) -> str:

@@ -478,7 +478,7 @@ class Store(Protocol):
         ...
 
     def add_build_reads(self, record: ReadsRecord) -> None:
-        """Store the paths that an observed build uses; the last record of a key counts."""
+        """Store the paths that an observed build or benchmark uses; the last record of a key counts."""
         ...
 
     def build_reads(self, recipe: str) -> Sequence[ReadsRecord]:

@@ -9,9 +9,12 @@ import pytest
 
 from campaign import stale
 from perftrail.builds import build_runner
+from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.toolchain import Toolchain
 from perftrail.measure import build_inputs, invocation
+from perftrail.measure.invocation import Invoker
 from perftrail.measure.subjects import Ready
+from perftrail.model.reads import BuildReads
 
 LIMITS = Path(__file__).parents[2] / "docs" / "explanation" / "limits.md"
 
@@ -40,6 +43,10 @@ def shell_environment() -> dict[str, str]:
     return dict(os.environ)
 
 
+NOT_OPENED = (Invoker, "opened_files", lambda *_: BuildReads())
+"""No benchmark is observed: perftrail would see another program of `PATH` in two ways."""
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("planted", "loss"),
@@ -48,14 +55,16 @@ def shell_environment() -> dict[str, str]:
             [(build_inputs, "named_files", no_files), (build_runner, "named_files", no_files)],
             " changed, and ",
         ),
-        ([(Toolchain, "programs", no_programs)], "tool changed, and tool measured ()"),
+        ([(Toolchain, "programs", no_programs), NOT_OPENED], "tool changed, and tool measured ()"),
         (
             [(invocation, "declared_environment", shell_environment)],
             "variables of the shell reach a benchmark",
         ),
         ([(Ready, "check_inputs", lambda _: None)], "an input was edited meanwhile"),
+        ([NOT_OPENED], "opened changed, and opened measured ()"),
+        ([(LocalBuilder, "_observes", False)], "built changed, and built measured ()"),
     ],
-    ids=["files", "programs", "environment", "edited"],
+    ids=["files", "programs", "environment", "edited", "opened", "build"],
 )
 def test_a_defect_is_found(
     monkeypatch: pytest.MonkeyPatch, planted: list[tuple[object, str, object]], loss: str

@@ -513,7 +513,8 @@ def test_the_last_listing_of_each_key_counts_in_the_order_of_the_first(store: Sq
 
 def test_the_last_observation_of_each_build_counts(store: SqlStore | MemoryStore) -> None:
     assert store.build_reads(READS.recipe) == []
-    other = replace(READS, key="6" * 32, reads=BuildReads(incomplete="why"))
+    outside = {"/opt/include/number.h": "7" * 64, "near/é.txt": "3 bytes of 1"}
+    other = replace(READS, key="6" * 32, reads=BuildReads(outside=outside, incomplete="why"))
     another_recipe = replace(READS, key="5" * 32, recipe="4" * 32)
     hostile = BuildReads(opened=frozenset({"a\x00b", "é", "\x1b[31m", "\udce9"}))
     again = replace(READS, reads=hostile)

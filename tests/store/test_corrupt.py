@@ -275,7 +275,8 @@ def test_a_damaged_listing_is_an_error_with_file_and_remedy(tmp_path: Path, resu
 @pytest.mark.parametrize(
     "reads",
     ["not JSON", "[]", "{}", '{"opened": 1, "looked_up": [], "listed": [], "incomplete": ""}',
-     '{"opened": [1], "looked_up": [], "listed": [], "incomplete": ""}'],
+     '{"opened": [1], "looked_up": [], "listed": [], "incomplete": ""}',
+     '{"opened": [], "looked_up": [], "listed": [], "outside": 1, "incomplete": ""}'],
 )  # fmt: skip
 def test_a_damaged_observation_is_an_error_with_file_and_remedy(tmp_path: Path, reads: str) -> None:
     path = tmp_path / "results.db"

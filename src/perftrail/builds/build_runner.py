@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from perftrail.builds.build_log import Log
 from perftrail.builds.compiler_caches import CACHE_SHARE, Caches, has_ccache, is_usable_sccache, write_wrapper
 from perftrail.builds.environment import build_environment, search_path
 from perftrail.builds.named_files import named_files
-from perftrail.builds.observing import observing_words, read_trace
+from perftrail.builds.observing import OPENING_CALLS, Scope, observing_words, read_opened, read_trace
 from perftrail.builds.repairs import repair
 from perftrail.builds.steps import ShellSteps
 from perftrail.builds.toolchain import local_tools, version_of
@@ -178,7 +179,7 @@ class BuildRunner:
             return StepFailure(message=str(error), stage="checkout")
         return None
 
-    def run_benchmark_build(
+    def benchmark_steps(
         self,
         built: Built,
         workspace: Workspace,
@@ -186,18 +187,16 @@ class BuildRunner:
         steps: Sequence[str],
         env: Mapping[str, str],
         timeout_seconds: float,
-    ) -> StepFailure | None:
-        """Run a benchmark's build lines against a built subject, in an empty directory."""
+    ) -> ShellSteps:
+        """Return a benchmark's build lines without open placeholders, and empty their directory."""
         remove_tree(workspace.home)
         workspace.home.mkdir(parents=True)
-        if not steps:
-            return None
         tree = Path(built.directory)
         values = self.benchmark_values(tree, workspace.home)
         templates = StepTemplates(
             steps=steps, env=env, directory=workspace.home, timeout_seconds=timeout_seconds
         )
-        return self.run(templates.fill(workspace, values, caches=self.caches), workspace)
+        return templates.fill(workspace, values, caches=self.caches)
 
     def filled_steps(
         self, subject: Subject, recipe: Recipe, workspace: Workspace, *, layout: int = 0
@@ -223,6 +222,23 @@ class BuildRunner:
         if failure is not None:
             return BuildReads(incomplete=f"the observed build fails: {failure.message}")
         return read_trace(trace, tree=tree, directory=steps.directory) if steps.lines else BuildReads()
+
+    def run_observed(
+        self, program: str, steps: ShellSteps, workspace: Workspace, *, ignored: tuple[Path, ...]
+    ) -> BuildReads | StepFailure:
+        """Run shell lines under strace, the given program; return the files outside of the tree that they open.
+
+        Files below `ignored` do not count.
+        """
+        trace = workspace.log.with_suffix(".trace")
+        trace.unlink(missing_ok=True)
+        scope = Scope(study=self._study, ignored=ignored, since_ns=time.time_ns())
+        try:
+            prefix = observing_words(program, trace, calls=OPENING_CALLS)
+            failure = self.run(replace(steps, prefix=prefix), workspace)
+            return failure or read_opened(trace, directory=steps.directory, scope=scope, traced="the build")
+        finally:
+            trace.unlink(missing_ok=True)
 
     def run(self, steps: ShellSteps, workspace: Workspace) -> StepFailure | None:
         """Run shell lines; return the reason if they cannot run or one of them fails."""

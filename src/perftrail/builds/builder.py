@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import re
 import time
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,16 +26,17 @@ from perftrail.builds.artefact import (
     write_finished,
 )
 from perftrail.builds.build_log import Log
-from perftrail.builds.build_runner import BuildRunner, Workspace, artefact_of, manual_build
+from perftrail.builds.build_runner import BuildRunner, StepFailure, Workspace, artefact_of, manual_build
 from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.incremental import Job, ReusedTrees
 from perftrail.builds.observing import observer
+from perftrail.builds.opened_files import ObservedBuilds
 from perftrail.builds.quota import Disk, bytes_below
 from perftrail.builds.relinking import keep_outputs, restore_trees, with_missing_linker, working_copy
 from perftrail.builds.repairs import repairs_key
 from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, benchmark_source_trees
 from perftrail.errors import REPEAT, InputChanged, StaleBuilds
-from perftrail.file_tree import exclusive_lock, remove_tree
+from perftrail.file_tree import exclusive_lock, remove_tree, user_home
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.notation import format_size
 from perftrail.model.placeholders import DATE, names
@@ -42,9 +44,10 @@ from perftrail.model.reads import BuildReads
 from perftrail.model.wording import counted, quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.builds.incremental import JobResult
+    from perftrail.builds.steps import ShellSteps
     from perftrail.model.build import BenchmarkLines, ManualBuild, Recipe
     from perftrail.model.subject import Revision, Subject
     from perftrail.ports import Isolation, Source, Starter
@@ -97,6 +100,14 @@ class DiskQuota:
 MOST_OBSERVED_OUTPUTS = 1_000_000
 """More files than any known build has among its outputs."""
 
+MOST_FAILED_OBSERVATIONS = 2
+"""Number of builds that may fail under strace before a builder stops observing: each is repeated without it."""
+
+_HOME_WITH_INPUTS = frozenset({".local", ".pyenv", ".rustup"})
+"""Hidden directories of the home directory with programs and libraries. Others have caches and settings."""
+
+_NUMBER = re.compile(r"\b[0-9a-f]{40}\b|[0-9]+")
+
 _KEY_VERSION = 1
 """Version of the content keys: after a change of this number, perftrail repeats older builds."""
 
@@ -106,7 +117,12 @@ class LocalBuilder:
 
     A build is finished when its marker exists; otherwise the remains of a killed build are removed first. Several
     perftrail processes may share the directories: a lock for each key separates them.
+
+    The first build of a recipe runs under strace, which shows the files outside of its tree that it opens. Without
+    `_observes`, these files do not count: builders of several machines must compute equal keys.
     """
+
+    _observes = True
 
     def __init__(  # noqa: PLR0913 - each is a separate port or directory, passed by name
         self,
@@ -140,6 +156,8 @@ class LocalBuilder:
         self._messages: list[str] = []
         self._reused = ReusedTrees(self._builds, self._builds_in_use)
         self._stale: tuple[str, ...] = ()
+        self._observed = ObservedBuilds(self._builds / "observed", study=self._study)
+        self._failed_observations = 0
 
     def key(self, subject: Subject, recipe: Recipe) -> str:
         """Return the content key of the tree, the recipe with the study's files that it names, and its tools."""
@@ -155,6 +173,18 @@ class LocalBuilder:
 
     def _inputs(self, recipe: Recipe) -> tuple[object, ...]:
         """Return the inputs of a build other than the revision."""
+        declared = self._declared_inputs(recipe)
+        return (*declared, *self._changes(content_key("build", *declared)))
+
+    def _changes(self, inputs: str) -> list[list[str]]:
+        """Return the changes of files outside of the tree since a build with these declared inputs was observed.
+
+        None are returned while nothing changed, so that the observed build keeps its key.
+        """
+        changes = self._observed.of(inputs).changes if self._observes else ()
+        return [["changes", *changes]] if changes else []
+
+    def _declared_inputs(self, recipe: Recipe) -> tuple[object, ...]:
         texts = (*recipe.steps, *recipe.env.values())
         return (
             recipe.directory,
@@ -349,7 +379,17 @@ class LocalBuilder:
         named = self._runner.study_files_digest(texts)
         tools = self._runner.tools.fingerprint(texts) if steps else []
         other_trees = self._runner.trees.content(sources)
-        return content_key(_KEY_VERSION, built.key, list(steps), dict(env), named, used, tools, *other_trees)
+        return content_key(
+            _KEY_VERSION,
+            built.key,
+            list(steps),
+            dict(env),
+            named,
+            used,
+            tools,
+            *other_trees,
+            *self._changes(_benchmark_inputs(steps, env)),
+        )
 
     def prepare(
         self,
@@ -377,10 +417,12 @@ class LocalBuilder:
                 began = time.monotonic()
                 if steps or sources:
                     Log(path=workspace.log).begin()
-                failure = self._runner.check_out_other_sources(
-                    built, workspace, sources
-                ) or self._runner.run_benchmark_build(
-                    built, workspace, steps=steps, env=env, timeout_seconds=timeout_seconds
+                failure = self._runner.check_out_other_sources(built, workspace, sources) or self._run(
+                    _benchmark_inputs(steps, env),
+                    workspace,
+                    lambda: self._runner.benchmark_steps(
+                        built, workspace, steps=steps, env=env, timeout_seconds=timeout_seconds
+                    ),
                 )
                 seconds = time.monotonic() - began
                 if failure is not None:
@@ -504,13 +546,60 @@ class LocalBuilder:
         """Build a subject and return its artefact."""
         if (outcome := self._build_in_reused_tree(key, workspace, subject, recipe)) is not None:
             return outcome
-        tree = self._runner.check_out(workspace, subject, recipe)
-        if isinstance(tree, Failure):
-            return tree
-        failure = self._runner.run(self._runner.filled_steps(subject, recipe, workspace), workspace)
+
+        def check_out() -> ShellSteps | Failure:
+            tree = self._runner.check_out(workspace, subject, recipe)
+            return (
+                tree if isinstance(tree, Failure) else self._runner.filled_steps(subject, recipe, workspace)
+            )
+
+        failure = self._run(content_key("build", *self._declared_inputs(recipe)), workspace, check_out)
+        if isinstance(failure, Failure):
+            return failure
         if failure is not None:
             return Failure(stage="build", message=failure.message)
-        return artefact_of(key, tree, recipe.outputs, Log(path=workspace.log))
+        return artefact_of(key, workspace.home / "tree", recipe.outputs, Log(path=workspace.log))
+
+    def _run(
+        self, inputs: str, workspace: Workspace, prepare: Callable[[], ShellSteps | Failure]
+    ) -> StepFailure | Failure | None:
+        """Prepare shell lines and run them: under strace if no build with these declared inputs was observed.
+
+        If they fail under strace, they are prepared and run again without it.
+        """
+        steps = prepare()
+        if isinstance(steps, Failure):
+            return steps
+        program = observer() if steps.lines and self._should_observe(inputs) else None
+        if program is None:
+            return self._runner.run(steps, workspace)
+        reads = self._runner.run_observed(program, steps, workspace, ignored=self._ignored)
+        if isinstance(reads, StepFailure):
+            self._failed_observations += 1
+            again = prepare()
+            return again if isinstance(again, Failure) else self._runner.run(again, workspace)
+        state = self._observed.of(inputs)
+        if state.changed:
+            self._messages.append(
+                f"builds again, because {counted(len(state.changed), 'file')} that the build opens changed, for "
+                f"example {state.changed[0]}"
+            )
+        self._observed.add(inputs, reads.outside)
+        return None
+
+    def _should_observe(self, inputs: str) -> bool:
+        return (
+            self._observes
+            and self._isolation is None
+            and self._failed_observations < MOST_FAILED_OBSERVATIONS
+            and not self._observed.of(inputs).observed
+        )
+
+    @property
+    def _ignored(self) -> tuple[Path, ...]:
+        """Directories whose files are no inputs of builds: perftrail's own, and hidden ones of the home directory."""
+        own = (self._builds, self._logs, self._builds.with_name("sources"))
+        return (*own, *(each for each in user_home().glob(".*") if each.name not in _HOME_WITH_INPUTS))
 
     def _build_in_reused_tree(
         self, key: str, workspace: Workspace, subject: Subject, recipe: Recipe
@@ -538,6 +627,11 @@ class LocalBuilder:
 
     def _lock(self, key: str) -> Path:
         return self._builds / "locks" / f"{key}.lock"
+
+
+def _benchmark_inputs(steps: Sequence[str], env: Mapping[str, str]) -> str:
+    """Return the key under which benchmark builds are observed: lines that differ only in numbers share it."""
+    return content_key("benchmark", [_NUMBER.sub("0", step) for step in steps], dict(env))
 
 
 def _benchmark_artefact(built: Built, key: str, workspace: Workspace, used: str) -> str:

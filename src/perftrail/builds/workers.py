@@ -287,7 +287,9 @@ def _keys(known: Sequence[str], futures: Iterable[Future[Built | Failure] | Futu
 
 
 class CleanBuilder(LocalBuilder):
-    """A builder that always uses clean trees, also for incremental recipes."""
+    """A builder that always uses clean trees, also for incremental recipes, for a machine that asks for builds."""
+
+    _observes = False
 
     def _build_in_reused_tree(
         self,
@@ -323,6 +325,8 @@ class RemoteBuildWorkers(Protocol):
 
 class RemoteBuilder(LocalBuilder):
     """A builder whose subjects are all built on other machines; it runs benchmark builds here."""
+
+    _observes = False
 
     def __init__(
         self,

@@ -76,10 +76,11 @@ class ListingRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadsRecord:
-    """The paths that an observed build uses.
+    """The paths that an observed build uses, or the files that an observed benchmark opens.
 
     `recipe` is the content key of everything that the observation depends on except the tree, and `key` that of the
-    recipe and the tree. `revision` is the observed revision, `finished` when the observation ended (ISO 8601).
+    recipe and the tree; of a benchmark, both are the key of the state of its files. `revision` is the observed
+    revision, `finished` when the observation ended (ISO 8601).
     """
 
     key: str
