@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import StoreError
 from perftrail.file_tree import open_to_read, user_state
+from perftrail.git_variables import git_variables
 from perftrail.model.wording import escaped
 
 if TYPE_CHECKING:
@@ -374,25 +375,16 @@ def _tracked(directory: Path) -> _Tracked:
     if root is None:
         return _Tracked()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = [
-        "git",
-        "--no-optional-locks",
-        "-c",
-        "core.fsmonitor=false",
-        "--literal-pathspecs",
-        "ls-files",
-        "-z",
-    ]
+    command = ["git", "--literal-pathspecs", "ls-files", "-z"]
     try:
         done = subprocess.run(
             [*command, "--", directory.name],
             cwd=parent,
             env={
                 **environment,
+                **git_variables(settings_file=os.devnull),
                 "GIT_DIR": str(root / ".git"),
                 "GIT_WORK_TREE": str(root),
-                "GIT_CONFIG_GLOBAL": os.devnull,
-                "GIT_CONFIG_NOSYSTEM": "1",
             },
             stdin=subprocess.DEVNULL,
             capture_output=True,

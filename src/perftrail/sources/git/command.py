@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.file_tree import user_home
+from perftrail.git_variables import NO_TRANSFER, git_variables
 from perftrail.model.wording import quantity
 from perftrail.sources.client import (
     LARGEST_OUTPUT_BYTES,
@@ -33,36 +34,7 @@ if TYPE_CHECKING:
     from perftrail.sources.client import ToolResult
 
 
-_SETTINGS = (
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.untrackedCache=false",
-    "core.attributesFile=/dev/null",
-    "core.autocrlf=false",
-    "core.quotePath=false",
-    "i18n.logOutputEncoding=UTF-8",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "advice.detachedHead=false",
-    "submodule.recurse=false",
-    "protocol.allow=never",
-    "protocol.file.allow=always",
-    "protocol.git.allow=always",
-    "protocol.http.allow=always",
-    "protocol.https.allow=always",
-    "protocol.ssh.allow=always",
-    "protocol.ext.allow=never",
-)
-"""Passed as variables, which override the settings of repositories and users.
-
-A driver (``filter.NAME.clean``, ``diff.NAME.textconv``) has a name that only its repository knows, so that no setting
-can override it. Commands that read a work tree's files therefore never use a foreign git directory.
-"""
-
-_NO_TRANSFER = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
-"""Variables that forbid transfers: for a missing object, git would start a program that the repository names."""
-
-UPLOAD_PACK = f"{' '.join(f'{name}={value}' for name, value in _NO_TRANSFER.items())} git-upload-pack"
+UPLOAD_PACK = f"{' '.join(f'{name}={value}' for name, value in NO_TRANSFER.items())} git-upload-pack"
 """Program that reads a local repository for a clone or fetch; git removes other variables from its environment."""
 
 _KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_PROXY_COMMAND")
@@ -98,7 +70,7 @@ class Git:
     def for_transfers(self) -> Git:
         """Return a git that may clone and fetch. Use it only in directories of perftrail's own mirrors."""
         environment = {
-            name: value for name, value in self.client.environment.items() if name not in _NO_TRANSFER
+            name: value for name, value in self.client.environment.items() if name not in NO_TRANSFER
         }
         return replace(self, client=replace(self.client, environment=environment))
 
@@ -136,26 +108,9 @@ def _git(starter: Starter, settings: Path) -> Git:
         raise SourceError("git is not installed: install it, or choose another kind of source")
     environment = {
         **client_environment(without=("GIT_",), keep=_KEPT),
-        **_settings_variables(),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": str(settings),
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_ASKPASS": "/bin/false",
-        "SSH_ASKPASS": "/bin/false",
-        **_NO_TRANSFER,
+        **git_variables(settings_file=str(settings)),
     }
     return Git(client=Client(starter=starter, environment=environment), program=program)
-
-
-def _settings_variables() -> dict[str, str]:
-    variables = {"GIT_CONFIG_COUNT": str(len(_SETTINGS))}
-    for number, setting in enumerate(_SETTINGS):
-        name, _, value = setting.partition("=")
-        variables[f"GIT_CONFIG_KEY_{number}"] = name
-        variables[f"GIT_CONFIG_VALUE_{number}"] = value
-    return variables
 
 
 def _settings_file(cache: Path, name: str, text: str) -> Path:
