@@ -156,9 +156,9 @@ BUGS = (
     ),
     Bug(
         kind="a wrong sign: the evidence of a decrease",
-        file="src/perftrail/search/certificate.py",
-        right="        change = self._differences_of(inner) * self._direction\n        log_evidence",
-        wrong="        change = self._differences_of(inner)\n        log_evidence",
+        file="src/perftrail/search/rounds.py",
+        right="log_wealth(math.copysign(1.0, size) * found, scale, step)",
+        wrong="log_wealth(found, scale, step)",
         tests=("tests/search",),
     ),
     Bug(

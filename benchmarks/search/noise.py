@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from perftrail.model.json_data import Json
     from perftrail.model.subject import Merge, Subject
 
-COLUMNS = ("row", "claims", "right", "95 % interval", "whole", "unclear", "builds", "runs", "of certificate")
+COLUMNS = ("row", "claims", "right", "95 % interval", "whole", "unclear", "builds", "runs", "of rounds")
 BUILD_SECONDS = 10.0
 LEVEL_SECONDS = 1.0
 
@@ -473,7 +473,7 @@ HEAD = (
     "unclear",
     "builds",
     "runs (median)",
-    "runs of the certificate",
+    "runs of rounds",
 )
 
 

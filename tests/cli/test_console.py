@@ -92,17 +92,17 @@ def test_files_of_a_suite_that_cannot_be_listed_are_named(capsys: pytest.Capture
     ]
 
 
-@pytest.mark.parametrize(("blocks", "expected"), [(2, "and 1 more such step"), (4, "and 3 more such steps")])
+@pytest.mark.parametrize(("rounds", "expected"), [(2, "and 1 more such step"), (4, "and 3 more such steps")])
 def test_steps_with_equal_words_are_counted(
-    capsys: pytest.CaptureFixture[str], blocks: int, expected: str
+    capsys: pytest.CaptureFixture[str], rounds: int, expected: str
 ) -> None:
     def steps() -> Generator[Event, None, None]:
-        for number in range(blocks):
-            yield Stepped(number=number, words="ran a block", purpose=f"block {number}")
+        for number in range(rounds):
+            yield Stepped(number=number, words="ran a round", purpose=f"round {number}")
 
     with Watcher() as watcher:
         watcher.follow(steps())
-    assert capsys.readouterr().err.splitlines() == ["  0  ran a block (block 0)", expected]
+    assert capsys.readouterr().err.splitlines() == ["  0  ran a round (round 0)", expected]
 
 
 @pytest.mark.parametrize(
@@ -133,16 +133,16 @@ def test_a_pipe_gets_a_line_of_progress_after_a_pause_and_none_is_lost(
     def steps() -> Generator[Event, None, None]:
         for number in range(9):
             now[0] += 6.0
-            yield Stepped(number=number, words="ran a block", purpose=f"block {number}, 1 min left")
+            yield Stepped(number=number, words="ran a round", purpose=f"round {number}, 1 min left")
 
     with Watcher(clock=lambda: now[0]) as watcher:
         watcher.follow(steps())
     assert capsys.readouterr().err.splitlines() == [
-        "  0  ran a block (block 0, 1 min left)",
+        "  0  ran a round (round 0, 1 min left)",
         "and 2 more such steps",
-        "  3  ran a block (block 3, 1 min left)",
+        "  3  ran a round (round 3, 1 min left)",
         "and 2 more such steps",
-        "  6  ran a block (block 6, 1 min left)",
+        "  6  ran a round (round 6, 1 min left)",
         "and 2 more such steps",
     ]
 

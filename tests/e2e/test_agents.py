@@ -380,7 +380,10 @@ def test_only_the_protocol_is_written_to_standard_output(measured: Path) -> None
     assert [each["id"] for each in answers] == [1, 2]
     assert answers[0]["result"]["serverInfo"]["name"] == "perftrail"
     assert "never instructions to you" in answers[0]["result"]["instructions"]
-    assert len(answers[1]["result"]["structuredContent"]["data"]) == 6
+    shown = json.loads(start("show", measured / "study", "--json").stdout)
+    assert len(answers[1]["result"]["structuredContent"]["data"]) == len(shown) >= 4, (
+        "both sides, and the ends"
+    )
 
 
 def test_without_the_sdk_the_command_names_what_to_install() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.histories import History, make_history, write_study
+from tests.e2e.histories import STUDY, History, make_history, write_study
 from tests.starting import start
 
 REVISIONS = 30
@@ -44,7 +44,9 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
 
 @pytest.fixture(scope="module")
 def searched(history: History, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    study = write_study(tmp_path_factory.mktemp("found") / "study", history)
+    # Builds that cost less than three samples would be spread over the whole history.
+    text = STUDY.replace('steps = ["make"]', 'steps = ["sleep 0.5", "make"]')
+    study = write_study(tmp_path_factory.mktemp("found") / "study", history, text)
     return study, answer_of(perftrail("find", str(study), "--json"))
 
 
@@ -130,7 +132,10 @@ def test_the_search_is_replayed_in_words(searched: tuple[Path, dict[str, Any]]) 
     assert shown["answer"]["changes"] == answer["changes"], "a repeated search has the same answer"
     assert [step["number"] for step in shown["steps"]] == list(range(1, len(shown["steps"]) + 1))
     assert all(step["words"] for step in shown["steps"])
-    assert answer["builds"] == len({step["action"]["position"] for step in shown["steps"]})
+    ran = {revision for step in shown["steps"] for revision in step["action"]["order"]}
+    assert answer["builds"] == len(ran)
+    failed = {step["action"]["measure"] for step in shown["steps"] if "unusable" in step["observation"]}
+    assert failed == set(answer["unbuildable"]), "the step of a failed build is about this build"
 
 
 def test_the_users_repository_is_unchanged(

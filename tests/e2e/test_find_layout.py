@@ -13,7 +13,7 @@ from tests.sources.repositories import Repository
 pytestmark = pytest.mark.slow("starts")
 
 
-def test_each_block_is_measured_in_an_environment_of_another_size(
+def test_each_batch_is_measured_in_an_environment_of_another_size(
     tmp_path: Path,
 ) -> None:
     repository = Repository(tmp_path / "repository")
@@ -23,7 +23,7 @@ def test_each_block_is_measured_in_an_environment_of_another_size(
     study = write_study(tmp_path / "study", repository, find='metric = "size"\nbudget_invocations = 6')
     find_answer(study, expect=1)
     steps = json.loads(perftrail("show", study, "--search", "--json").stdout)["steps"]
-    blocks = [{round(sample["value"]) for sample in step["observation"]["samples"]} for step in steps]
-    assert [len(sizes) for sizes in blocks] == [1] * len(steps), "all samples of a block have the same"
-    assert len(set.union(*blocks)) == len(steps) > 1
-    assert all(1 <= size <= 4096 for size in set.union(*blocks))
+    batches = [{round(sample["value"]) for sample in step["observation"]["samples"]} for step in steps]
+    assert [len(sizes) for sizes in batches] == [1] * len(steps), "all samples of a batch have the same"
+    assert len(set.union(*batches)) == len(steps) > 1
+    assert all(1 <= size <= 4096 for size in set.union(*batches))

@@ -76,7 +76,7 @@ def test_each_metric_has_the_answer_of_its_own_search(
 
 def test_a_search_for_several_metrics_builds_each_revision_once(answer: dict[str, Any]) -> None:
     assert answer["builds"] <= 14
-    assert answer["invocations"] <= 160, "with a certificate for each of three changes"
+    assert answer["invocations"] <= 160, "with rounds for each of three changes"
     assert answer["revisions"] == REVISIONS
 
 

@@ -251,13 +251,21 @@ def test_a_machine_that_is_always_noisy_still_gets_an_answer(tmp_path: Path) -> 
     assert answer.noisy > 0
 
 
-def test_a_change_below_the_threshold_is_reported_as_such(tmp_path: Path) -> None:
+def test_a_difference_of_the_ends_below_the_threshold_is_stated(tmp_path: Path) -> None:
     starter = FakeStarter(seconds=lambda words: 0.1 if number_of(words) < 17 else 0.098, noise=0.002)
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))
     assert str(answer.answer.verdict) == "none"
-    below: Any = answer.as_json()["below_threshold"]
-    assert below["low"] <= 0.98 <= below["high"] < 1
-    assert any("a change below the threshold" in line for line in answer_facts(answer).doubts)
+    ends: Any = answer.as_json()["ends"]
+    assert ends["low"] <= 0.98 <= ends["high"] < 1
+    assert re.fullmatch(r"from end to end (1|2)\.\d+ % less", answer_facts(answer).account)
+    assert any("a change below the threshold at r17: " in line for line in answer_facts(answer).doubts)
+
+
+def test_changes_below_the_threshold_are_worded_from_the_stored_answer() -> None:
+    below: dict[str, Any] = {"revisions": ["r7"], "effect": {"value": 1.03, "low": 1.02, "high": 1.04}}
+    (answer,) = stored_answers({"verdict": "none", "metric": "wall", "below_threshold": [below]}, {})
+    (line,) = answer.doubts
+    assert line.startswith("a change below the threshold at r7: 3.0 % more")
 
 
 def test_a_suspected_change_is_worded_from_the_stored_answer() -> None:
@@ -270,6 +278,4 @@ def test_a_suspected_change_is_worded_from_the_stored_answer() -> None:
         "possible": None,
     }
     (answer,) = stored_answers({"verdict": "unclear", "metric": "wall", "suspected": [suspected]}, {})
-    assert answer.doubts == (
-        "likely r7, not certified: evidence 14 of the 200 needed, about 90 more blocks, each multiplies it",
-    )
+    assert answer.doubts == ("likely r7, not certified: evidence 14 of the 200 needed, about 90 more rounds",)

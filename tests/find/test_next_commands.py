@@ -115,14 +115,6 @@ def test_a_metric_that_is_not_a_time_has_no_quieter_metric(noisy: FindAnswer) ->
     assert not any("instructions" in line or "cpu" in line for line in lines(memory))
 
 
-def test_a_likely_change_narrows_the_range(noisy: FindAnswer) -> None:
-    likely = Suspicion(
-        positions=(7, 8, 9), confidence=0.9, evidence=14.0, needed=200.0, blocks_left=9, possible=0.2
-    )
-    unclear = replace(noisy, answer=replace(noisy.answer, suspected=(likely,)))
-    assert "Next: perftrail find study --range r6..r9    search only 3 candidates" in lines(unclear)
-
-
 def test_a_likely_change_that_no_budget_stopped_can_be_certified_with_less_evidence(
     noisy: FindAnswer,
 ) -> None:
@@ -164,26 +156,26 @@ def test_more_memory_layouts_are_proposed_where_they_hide_the_answer(noisy: Find
 
 
 def test_nothing_usable_proposes_to_try_some_revisions(noisy: FindAnswer) -> None:
-    nothing = replace(noisy, answer=replace(noisy.answer, minimum_detectable=math.inf))
+    nothing = replace(noisy, answer=replace(noisy.answer, minimum_detectable=math.inf, reason="all failed"))
     assert lines(nothing) == [
         "Next: perftrail check study --try 3    build and run three revisions, after you correct the study"
     ]
 
 
-def test_a_change_below_the_threshold_is_in_the_answer_with_the_command_that_finds_it(
-    tmp_path: Path,
-) -> None:
+def test_unmeasured_revisions_are_in_the_answer_with_the_command_that_looks_into_them(tmp_path: Path) -> None:
     starter = FakeStarter(seconds=lambda words: 0.1 if number_of(words) < 17 else 0.104)
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))
     assert answer.answer.verdict == "none"
-    (line,) = lines(answer)
-    assert re.fullmatch(
-        r"Next: perftrail find study --threshold (1|2)%    "
-        r"find the change of (3|4)\.\d %, which is below the threshold of 5 %",
-        line,
-    )
+    thorough = "Next: perftrail find study --thorough    look into revisions between the measured ones, too"
+    assert lines(answer) == [thorough]
+    assert lines(answer, "--thorough") == []
     (found,) = stored_answers(cast("Any", answer.as_json()), {})
-    assert re.search(r"; a smaller change is certain: (3|4)\.\d % more$", headline_of([found]))
+    assert re.search(
+        r"\d+ revisions between r\d+ and r\d+ are unmeasured: "
+        "a change there that a later revision reverted would not have been seen$",
+        headline_of([found]),
+    )
+    assert re.match(r"from end to end (3|4)\.\d % more", found.account)
 
 
 def test_a_culprit_is_explained_first_at_the_point_where_it_was_found(tmp_path: Path) -> None:
@@ -252,8 +244,3 @@ def test_a_found_merge_whose_branch_was_not_searched_to_its_end_proposes_that_se
     line = "Next: perftrail find study --range r6..r7    search only the branch of r7"
     assert line in lines(replace(answer, inside={0: inside}))
     assert line not in lines(replace(answer, inside={0: replace(inside, origin=Origin.COMBINATION)}))
-    likely = Suspicion(
-        positions=(10,), confidence=0.9, evidence=14.0, needed=200.0, blocks_left=9, possible=0.2
-    )
-    further = replace(answer, answer=replace(answer.answer, suspected=(likely,)))
-    assert "Next: perftrail find study --range r9..r10    search only 1 candidate" in lines(further)

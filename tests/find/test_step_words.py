@@ -60,22 +60,17 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Searched:
     return Searched(tmp_path_factory.mktemp("searched"))
 
 
-def test_each_block_of_a_certificate_names_its_change_and_forecasts_the_remaining_blocks(
-    searched: Searched,
-) -> None:
+def test_each_round_names_its_number_and_what_it_certifies(searched: Searched) -> None:
     assert searched.lines[0].endswith(" (to compare the ends)")
-    assert any("2 changes likely; " in line and " for the one between r" in line for line in searched.lines)
-    blocks = [line for line in searched.lines if line.startswith("certificate block: ")]
-    assert all(
-        re.search(r"\((block \d+.*, to certify |the last block of this certificate)", line) for line in blocks
-    )
-    named = {at for line in blocks for at in re.findall(r"to certify the change at (r\d+)\)", line)}
-    assert named == {f"r{CHANGED}", f"r{CHANGED_AGAIN}"}
-    forecasts = [re.search(r"block (\d+) of (\d+) to (\d+), (.+) to (.+) left, ", line) for line in blocks]
-    assert any(forecasts)
-    for forecast in filter(None, forecasts):
-        done, least, most = map(int, forecast.group(1, 2, 3))
-        assert done < least <= most
+    assert any("; 2 changes likely, 1 candidate each" in line for line in searched.lines)
+    assert not any("nothing changed" in line for line in searched.lines)
+    done = [line for line in searched.lines if line.startswith("round: ran ")]
+    assert all(re.search(r"\((round \d+.*, to certify |to decide what is still open)", line) for line in done)
+    numbers = [int(found[1]) for line in done if (found := re.search(r"\(round (\d+)", line))]
+    assert numbers == sorted(numbers)
+    named = {at for line in done for at in re.findall(r"to certify the change at (r\d+)\)", line)}
+    assert named
+    assert named <= {f"r{CHANGED}", f"r{CHANGED_AGAIN}"}
 
 
 def test_a_stored_search_has_the_words_of_the_live_one(

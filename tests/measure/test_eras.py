@@ -17,7 +17,7 @@ from perftrail.model.recipe import Build, Era
 from perftrail.model.source import Skip, Source
 from perftrail.model.study import Study
 from perftrail.results.selection import Selection
-from perftrail.search.answer import Answer, Change, Verdict
+from perftrail.search.answer import Answer, Change, Suspicion, Verdict
 from perftrail.verbs.attempt import Attempt
 from perftrail.verbs.check import study_plan
 from perftrail.verbs.run import Run
@@ -117,6 +117,13 @@ def test_skipped_revisions_before_a_culprit_are_candidates() -> None:
     between = gaps.answer(answer(2))
     assert (between.verdict, between.changes[0].positions) == (Verdict.RANGE, (2, 3, 4))
     assert "skips" in between.reason
+    smaller, likely = (
+        answer(2).changes[0],
+        Suspicion(positions=(2,), confidence=0.5, evidence=1.0, needed=200.0, blocks_left=None, possible=1.0),
+    )
+    others = gaps.answer(replace(answer(3), below_threshold=(smaller,), suspected=(likely,), unseen=(1, 3)))
+    assert others.below_threshold[0].positions == others.suspected[0].positions == (2, 3, 4)
+    assert others.unseen == (1, 5)
     assert replace(answer(1), reason="so") == IncludedPositions(positions=(0, 1)).answer(answer(1))
 
 

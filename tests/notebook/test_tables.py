@@ -196,9 +196,18 @@ def test_a_search_has_a_row_for_each_change(measured: Path) -> None:
 
 
 def test_a_search_that_found_nothing_or_has_not_ended_has_one_row(measured: Path) -> None:
-    none = {**ANSWER, "verdict": "none", "changes": [], "minimum_detectable": 0.02}
+    equal = {"ratio": 1.01, "low": 1.0, "high": 1.02}
+    none = {
+        **ANSWER,
+        "verdict": "none",
+        "changes": [],
+        "minimum_detectable": 0.02,
+        "ends": equal,
+        "rest": None,
+    }
     nothing, going_on = answers(measured, a_search(none), a_search(None))
     assert (nothing["verdict"], nothing["minimum_detectable"], nothing["change"]) == ("none", 0.02, None)
+    assert (nothing["ends"], nothing["rest"]) == (1.01, None)
     assert (going_on["search"], going_on["verdict"], going_on["metric"]) == (2, None, "wall")
 
 

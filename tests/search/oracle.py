@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from perftrail.search import Batch, Built, Measure, Sample, Search, Unusable
+from perftrail.search.guide import Guide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from perftrail.search import Action, Answer, Observation, Question
+    from perftrail.search.posterior import Posterior
 
     Level = Callable[[int], float | None]
     Noise = Callable[[int], float]
@@ -39,6 +41,7 @@ class Oracle:
     layout: Callable[[int, int], float] = lambda position, seed: 0.0
     content: Callable[[int], int] = lambda position: position
     relink_seconds: float = 0.5
+    build_seconds: float = 10.0
     observations: list[Observation] = field(default_factory=list)
     built: dict[int, int] = field(default_factory=dict)
 
@@ -47,12 +50,12 @@ class Oracle:
         observations: list[Observation] = []
         for position in action.positions:
             if self.level(position) is None:
-                return [*observations, Unusable(position=position, seconds=10.0)]
+                return [*observations, Unusable(position=position, seconds=self.build_seconds)]
             if position not in self.built:
                 content = self.content(position)
                 same = next((each for each, own in self.built.items() if own == content), None)
                 self.built[position] = content
-                observations.append(Built(position=position, seconds=10.0, same_as=same))
+                observations.append(Built(position=position, seconds=self.build_seconds, same_as=same))
         samples = tuple(self.sample(position, action.layout) for position in action.order)
         return [
             *observations,
@@ -81,6 +84,11 @@ class Oracle:
                 self.observations.append(observation)
                 search.tell(observation)
         raise AssertionError("the search never settles")
+
+    @property
+    def batches(self) -> list[Batch]:
+        """The rounds."""
+        return [each for each in self.observations if isinstance(each, Batch) and each.certificate]
 
     @property
     def builds(self) -> int:
@@ -125,6 +133,11 @@ def layouts(seed: int, tau: float) -> Callable[[int, int], float]:
 def batch(*samples: tuple[int, float], certificate: bool = False, layout: int = 0) -> Batch:
     all_samples = tuple(Sample(position=position, value=value) for position, value in samples)
     return Batch(samples=all_samples, seconds=float(len(all_samples)), certificate=certificate, layout=layout)
+
+
+def posterior_of(search: Search) -> Posterior:
+    """Return the belief of the guide, given the evidence of a search."""
+    return Guide(search.question, search.evidence).posterior
 
 
 def search_after(question: Question, *observations: Observation) -> Search:

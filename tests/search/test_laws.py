@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perftrail.search import Batch, Budget, Measure, Question, Search, Settled, Unusable, Verdict
-from tests.search.oracle import Oracle, batch, layouts, normal, step
+from tests.search.oracle import Oracle, batch, layouts, normal, posterior_of, step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ def search_of(batches: list[tuple[int, list[float]]], sign: float = 1.0) -> Sear
 @examples(6, 30)
 def test_mirrored_values_lead_to_the_mirrored_belief(examples: int) -> None:
     def law(batches: list[tuple[int, list[float]]]) -> None:
-        one, other = search_of(batches).posterior, search_of(batches, -1.0).posterior
+        one, other = posterior_of(search_of(batches)), posterior_of(search_of(batches, -1.0))
         np.testing.assert_allclose(one.counts, other.counts, atol=0.02)
         assert math.isclose(one.no_change, other.no_change, abs_tol=0.03)
         for change, mirrored in zip(one.guesses, other.guesses, strict=False):
@@ -59,8 +59,8 @@ def test_without_a_reference_the_order_of_batches_does_not_matter(examples: int)
         shuffled = batches.copy()
         order.shuffle(shuffled)
         one, other = search_of(batches), search_of(shuffled)
-        np.testing.assert_allclose(one.posterior.counts, other.posterior.counts, atol=1e-9)
-        assert one.posterior.no_change == other.posterior.no_change
+        np.testing.assert_allclose(posterior_of(one).counts, posterior_of(other).counts, atol=1e-9)
+        assert posterior_of(one).no_change == posterior_of(other).no_change
 
     check(law, examples, batches=BATCHES, order=st.randoms())
 
@@ -71,8 +71,8 @@ def test_an_unusable_revision_is_not_evidence(examples: int) -> None:
         one, other = search_of(batches), search_of(batches)
         for position in sorted(broken - {position for position, _ in batches}):
             other.tell(Unusable(position=position))
-        np.testing.assert_array_equal(one.posterior.counts, other.posterior.counts)
-        assert one.posterior.no_change == other.posterior.no_change
+        np.testing.assert_array_equal(posterior_of(one).counts, posterior_of(other).counts)
+        assert posterior_of(one).no_change == posterior_of(other).no_change
 
     check(law, examples, batches=BATCHES, broken=st.sets(st.integers(0, 19), max_size=6))
 
@@ -80,7 +80,7 @@ def test_an_unusable_revision_is_not_evidence(examples: int) -> None:
 @examples(8, 30)
 def test_probabilities_sum_to_one_and_are_finite(examples: int) -> None:
     def law(batches: list[tuple[int, list[float]]]) -> None:
-        posterior = search_of(batches).posterior
+        posterior = posterior_of(search_of(batches))
         assert math.isclose(posterior.counts.sum(), 1.0)
         assert math.isclose(posterior.noise.sum(), 1.0)
         assert 0 <= posterior.no_change <= 1

@@ -8,7 +8,7 @@ import pytest
 from perftrail.search import Built, Measure, Question, Search, Unusable, policy
 from perftrail.search.evidence import Evidence
 from perftrail.search.policy import Breakage, CostModel
-from tests.search.oracle import batch
+from tests.search.oracle import batch, posterior_of
 from tests.search.test_posterior import search_of
 
 QUESTION = Question(revisions=1000)
@@ -22,9 +22,9 @@ def cumulative(question: Question) -> np.ndarray:
 
 
 def builds(search: Search, question: Question = QUESTION) -> policy.Options:
-    (change,) = search.posterior.changes
+    (change,) = posterior_of(search).changes
     costs = CostModel(question, search.evidence)
-    return policy.new_builds(search.evidence, search.posterior, change, cumulative(question), costs)
+    return policy.new_builds(search.evidence, posterior_of(search), change, cumulative(question), costs)
 
 
 def test_the_middle_of_the_gap_with_the_change_is_most_informative() -> None:
@@ -49,9 +49,9 @@ def test_more_samples_are_informative_only_for_builds_in_doubt() -> None:
 
     def most_bits(levels: dict[int, float]) -> float:
         search = search_of(levels, QUESTION)
-        (change,) = search.posterior.guesses
+        (change,) = posterior_of(search).guesses
         options = policy.more_samples(
-            search.evidence, search.posterior, change, CostModel(QUESTION, search.evidence)
+            search.evidence, posterior_of(search), change, CostModel(QUESTION, search.evidence)
         )
         return float(options.bits.max())
 
@@ -61,7 +61,7 @@ def test_more_samples_are_informative_only_for_builds_in_doubt() -> None:
 def test_a_build_that_began_in_the_gap_leaves_less_information_near_it() -> None:
     search = search_of(CLEAR, QUESTION)
     options = builds(search)
-    left = policy.remaining_share(options, {500}, search.posterior, cumulative(QUESTION))
+    left = policy.remaining_share(options, {500}, posterior_of(search), cumulative(QUESTION))
     share = dict(zip(options.positions.tolist(), left.tolist(), strict=True))
     near = min(share, key=lambda position: abs(position - 503))
     quarter = min(share, key=lambda position: abs(position - 450))
@@ -109,11 +109,11 @@ def test_expensive_builds_lead_to_more_samples_and_fewer_builds() -> None:
     def rates(build: float) -> tuple[float, float]:
         search = search_of(levels, QUESTION)
         search.tell(Built(position=700, seconds=build))
-        (change,) = search.posterior.guesses
+        (change,) = posterior_of(search).guesses
         costs = CostModel(QUESTION, search.evidence)
-        again = policy.more_samples(search.evidence, search.posterior, change, costs).best()
+        again = policy.more_samples(search.evidence, posterior_of(search), change, costs).best()
         fresh = policy.new_builds(
-            search.evidence, search.posterior, change, cumulative(QUESTION), costs
+            search.evidence, posterior_of(search), change, cumulative(QUESTION), costs
         ).best()
         assert again is not None
         assert fresh is not None
@@ -151,8 +151,8 @@ def test_more_samples_of_an_odd_build_are_not_informative_but_another_build_is()
     broken = [Unusable(position=position) for position in (498, 499)]
     more = [batch((0, 0.0), (500, 0.19), (500, 0.2), (500, 0.21), (0, 0.0)) for _ in range(3)]
     search = search_of(levels, QUESTION, *broken, *more)
-    (change,) = search.posterior.changes
+    (change,) = posterior_of(search).changes
     costs = CostModel(QUESTION, search.evidence)
-    again = policy.more_samples(search.evidence, search.posterior, change, costs)
+    again = policy.more_samples(search.evidence, posterior_of(search), change, costs)
     row = again.positions.tolist().index(500)
     assert again.most[row] < 0.01 < builds(search).bits.max()

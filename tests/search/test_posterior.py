@@ -14,8 +14,7 @@ import pytest
 from perftrail.search import Batch, Built, Observation, Question, Sample, Search
 from perftrail.search.noise import SHAPES_PRIOR, Likelihoods, build_grid, build_lattice
 from perftrail.search.posterior import ANOTHER, MOST_CHANGES, narrowest
-from perftrail.search.ramp import find_ramp
-from tests.search.oracle import Oracle, batch, normal, search_after, steps
+from tests.search.oracle import Oracle, batch, normal, posterior_of, search_after, steps
 
 if TYPE_CHECKING:
     from perftrail.search.posterior import Posterior
@@ -87,7 +86,7 @@ def brute_force(posterior: Posterior, question: Question) -> tuple[np.ndarray, n
     ],
 )
 def test_the_recursions_give_the_sum_over_all_sets_of_changes(levels: dict[int, float]) -> None:
-    posterior = search_of(levels).posterior
+    posterior = posterior_of(search_of(levels))
     counts, gaps = brute_force(posterior, QUESTION)
     np.testing.assert_allclose(posterior.counts, counts[: len(posterior.counts)], atol=1e-9)
     if posterior.counts[1] > 0.999:
@@ -96,7 +95,7 @@ def test_the_recursions_give_the_sum_over_all_sets_of_changes(levels: dict[int, 
 
 
 def test_a_clear_change_has_its_gap_and_its_size() -> None:
-    posterior = search_of({0: 0.0, 3: 0.0, 5: 0.2, 9: 0.2, 11: 0.2}).posterior
+    posterior = posterior_of(search_of({0: 0.0, 3: 0.0, 5: 0.2, 9: 0.2, 11: 0.2}))
     (change,) = posterior.changes
     assert change.gaps[1] > 0.99
     assert change.reaches_threshold > 0.99
@@ -107,22 +106,24 @@ def test_a_clear_change_has_its_gap_and_its_size() -> None:
 def test_a_change_below_the_threshold_does_not_reach_it() -> None:
     question = Question(revisions=12, threshold=0.2)
     levels = {0: 0.0, 3: 0.0, 5: 0.1, 9: 0.1, 11: 0.1}
-    assert search_of(levels, question).posterior.no_change > 0.95
+    assert posterior_of(search_of(levels, question)).no_change > 0.95
 
 
 def test_two_changes_that_cancel_are_found_once_a_build_between_them_is_measured() -> None:
-    posterior = search_of({0: 0.0, 3: 0.0, 5: 0.2, 7: 0.2, 9: 0.0, 11: 0.0}).posterior
+    posterior = posterior_of(search_of({0: 0.0, 3: 0.0, 5: 0.2, 7: 0.2, 9: 0.0, 11: 0.0}))
     assert len(posterior.changes) == 2
     assert [int(np.argmax(change.gaps)) for change in posterior.changes] == [1, 3]
     assert [change.size > 0 for change in posterior.changes] == [True, False]
 
 
 def test_equal_artefacts_on_both_sides_exclude_a_single_change_between_them_but_not_two() -> None:
-    one = search_of({0: 0.0, 11: 0.2}, QUESTION, Built(position=5), Built(position=5, same_as=0)).posterior
+    one = posterior_of(
+        search_of({0: 0.0, 11: 0.2}, QUESTION, Built(position=5), Built(position=5, same_as=0))
+    )
     assert one.positions == (0, 5, 11)
     assert one.changes[0].gaps[0] == 0.0
     levels = {0: 0.0, 3: 0.0, 5: 0.2, 7: 0.2}
-    two = search_of(levels, QUESTION, Built(position=11), Built(position=11, same_as=0)).posterior
+    two = posterior_of(search_of(levels, QUESTION, Built(position=11), Built(position=11, same_as=0)))
     assert len(two.changes) == 2
     assert two.no_change < 0.05
 
@@ -130,22 +131,22 @@ def test_equal_artefacts_on_both_sides_exclude_a_single_change_between_them_but_
 def test_layouts_as_large_as_the_difference_leave_the_change_open() -> None:
     rng = np.random.default_rng(3)
     levels = {position: float(rng.normal(0, 0.03)) for position in range(11)} | {11: 0.06}
-    posterior = search_of(levels, Question(revisions=12, threshold=0.02)).posterior
+    posterior = posterior_of(search_of(levels, Question(revisions=12, threshold=0.02)))
     assert posterior.tau > 0.015
     assert max((float(change.gaps.max()) for change in posterior.changes), default=0.0) < 0.97
 
 
 def test_a_level_of_only_one_build_is_more_likely_an_odd_build_than_two_changes() -> None:
     levels = dict.fromkeys(range(12), 0.0) | {6: 0.1}
-    posterior = search_of(levels).posterior
+    posterior = posterior_of(search_of(levels))
     assert posterior.counts[0] > 5 * posterior.counts[2]
-    alone = search_of(levels | {7: 0.1, 8: 0.1}).posterior
+    alone = posterior_of(search_of(levels | {7: 0.1, 8: 0.1}))
     assert alone.counts[2] > 0.8
 
 
 def test_a_prior_of_zero_excludes_a_gap() -> None:
     prior = tuple(float(position == 4) for position in range(12))
-    posterior = search_of({0: 0.0, 6: 0.2, 11: 0.2}, Question(revisions=12, prior=prior)).posterior
+    posterior = posterior_of(search_of({0: 0.0, 6: 0.2, 11: 0.2}, Question(revisions=12, prior=prior)))
     assert posterior.changes[0].gaps.tolist() == [1.0, 0.0]
 
 
@@ -171,7 +172,7 @@ def test_there_is_no_belief_before_two_revisions_are_measured() -> None:
 def test_the_likelihood_of_a_layout_is_that_of_the_hierarchical_normal() -> None:
     values = np.array([-0.01, 0.0, 0.013])
     search = search_of({0: 0.0, 11: 0.1})
-    grid = build_grid(QUESTION, search.evidence, cautious=False)
+    grid = build_grid(QUESTION, search.evidence)
     lattice = build_lattice(QUESTION, grid, [values])
     logs = Likelihoods(lattice, grid).of_segment([values])
     row = int(np.argmin(np.abs(grid.tau - 0.02)))
@@ -185,17 +186,16 @@ def test_the_likelihood_of_a_layout_is_that_of_the_hierarchical_normal() -> None
     np.testing.assert_allclose(got - got.max(), np.array(exact) - max(exact), atol=0.08)
 
 
-@pytest.mark.parametrize("cautious", [False, True])
-def test_the_noise_model_is_a_distribution_where_noise_is_far_above_the_threshold(cautious: bool) -> None:
+def test_the_noise_model_is_a_distribution_where_noise_is_far_above_the_threshold() -> None:
     noisy = search_after(QUESTION, *samples({0: 0.0, 11: 1.0}, sigma=2.0, each=6))
-    grid = build_grid(QUESTION, noisy.evidence, cautious=cautious)
+    grid = build_grid(QUESTION, noisy.evidence)
     assert grid.tau.min() > QUESTION.threshold_log
     assert np.exp(grid.log_prior).sum() == pytest.approx(1.0)
 
 
 def test_the_likelihood_ratio_of_one_sample_is_capped() -> None:
     search = search_of({0: 0.0, 11: 1.0})
-    grid = build_grid(QUESTION, search.evidence, cautious=False)
+    grid = build_grid(QUESTION, search.evidence)
     values = np.array([0.0])
     logs = Likelihoods(build_lattice(QUESTION, grid, [values, values + 1.0]), grid).of_segment([values])
     mixed = np.logaddexp.reduce(logs + np.log(SHAPES_PRIOR)[None, :, None], axis=1)
@@ -206,21 +206,6 @@ def test_the_narrowest_range_contains_the_probability_with_the_fewest_revisions(
     assert narrowest((0, 10, 12, 20), np.array([0.5, 0.45, 0.05]), 0.9) == range(2)
     assert narrowest((0, 10, 12, 20), np.array([0.5, 0.45, 0.05]), 0.4) == range(1, 2)
     assert narrowest((0, 10), np.array([0.5]), 0.9) is None
-
-
-def test_an_even_rise_is_a_ramp_and_a_step_is_not() -> None:
-    question = Question(revisions=400)
-    positions = [0, 50, 100, 150, 200, 250, 300, 350, 399]
-    rising = {position: 0.3 * min(max((position - 60) / 280, 0.0), 1.0) for position in positions}
-    ramp = find_ramp(search_of(rising, question).posterior, question)
-    assert ramp is not None
-    assert ramp.probability > 0.8
-    assert ramp.direction == 1
-    step = find_ramp(
-        search_of({position: 0.3 * (position > 180) for position in positions}, question).posterior, question
-    )
-    assert step is not None
-    assert step.probability < 0.1
 
 
 def test_the_blocks_of_a_second_change_correct_its_first_samples() -> None:
@@ -237,28 +222,12 @@ def test_the_blocks_of_a_second_change_correct_its_first_samples() -> None:
             Sample(position=at, value=math.log(value), noisy=bool(noisy)) for at, value, noisy in values
         ]
         search.tell(Batch(samples=tuple(samples), certificate=kind == "block"))
-    positions = search.posterior.positions
-    assert len(search.posterior.changes) == 2
-    for change, before in zip(search.posterior.changes, recorded["before"], strict=True):
+    positions = posterior_of(search).positions
+    assert len(posterior_of(search).changes) == 2
+    for change, before in zip(posterior_of(search).changes, recorded["before"], strict=True):
         gap = int(np.argmax(change.gaps))
         assert positions[gap] == before
         assert change.gaps[gap] > 0.99
-
-
-def test_equal_builds_count_once_and_have_no_ramp_between_them() -> None:
-    # A metric printed in tens, 40 before and 50 after, where neighbours of both ends have the same artefacts.
-    question = Question(revisions=20)
-    levels = {0: math.log(40), 9: math.log(50), 13: math.log(50), 19: math.log(50)}
-    search = search_after(question)
-    search.evidence.reference = 0
-    for observation in samples(levels, sigma=0.0, each=15):
-        search.tell(observation)
-    for position, same_as in ((6, 0), (3, 0), (4, 0), (2, 0), (5, 0), (14, 19), (15, 19)):
-        search.tell(Built(position=position, same_as=same_as))
-    assert find_ramp(search.posterior, question) is None
-    search.tell(batch((11, math.log(50)), (0, math.log(40)), (11, math.log(50))))
-    ramp = find_ramp(search.posterior, question)
-    assert ramp is None or ramp.probability < 0.01
 
 
 def test_the_posterior_of_a_settled_search_contains_both_changes() -> None:
@@ -266,13 +235,14 @@ def test_the_posterior_of_a_settled_search_contains_both_changes() -> None:
     search = Search(Question(revisions=20))
     oracle.settle(search)
     assert [
-        search.posterior.positions[int(np.argmax(change.gaps)) + 1] for change in search.posterior.changes
+        posterior_of(search).positions[int(np.argmax(change.gaps)) + 1]
+        for change in posterior_of(search).changes
     ] == [6, 14]
 
 
 def test_nothing_changed_if_all_builds_are_equal() -> None:
     same = [Built(position=position, same_as=0) for position in (4, 8, 11)]
-    posterior = search_of({0: 0.0}, QUESTION, *same).posterior
+    posterior = posterior_of(search_of({0: 0.0}, QUESTION, *same))
     assert posterior.positions == (0, 4, 8, 11)
     assert posterior.counts.tolist() == pytest.approx([1.0])
     assert posterior.changes == ()
@@ -280,5 +250,5 @@ def test_nothing_changed_if_all_builds_are_equal() -> None:
 
 def test_revisions_with_an_unchanged_build_leave_their_prior_to_the_others() -> None:
     search = search_of({0: 0.0, 11: 0.15}, QUESTION, *(Built(position=at, same_as=0) for at in range(1, 11)))
-    assert search.posterior.no_change < 0.03
-    assert int(np.argmax(search.posterior.changes[0].gaps)) == 10
+    assert posterior_of(search).no_change < 0.03
+    assert int(np.argmax(posterior_of(search).changes[0].gaps)) == 10

@@ -23,7 +23,8 @@ from perftrail.search import (
     Unusable,
     Verdict,
 )
-from tests.search.oracle import Oracle, batch, layouts, normal, search_after, step, steps
+from perftrail.search.search import LOOKS
+from tests.search.oracle import Oracle, batch, layouts, normal, posterior_of, search_after, step, steps
 
 if TYPE_CHECKING:
     from tests.search.oracle import Level
@@ -50,16 +51,16 @@ def test_both_ends_are_measured_first_with_the_first_as_the_reference_in_between
     assert second.positions == (99, 0)
 
 
-def test_equal_ends_are_certified_without_builds_in_the_middle() -> None:
+def test_equal_ends_are_certified_with_few_looks_inside() -> None:
     oracle = Oracle(lambda position: 2.0)
     answer = oracle.settle(Question(revisions=1000))
     assert answer.verdict is Verdict.NONE
     assert answer.changes == ()
     assert answer.confidence >= 0.99
     assert answer.certificate is not None
-    assert answer.certificate.error <= 0.005
+    assert answer.certificate.error <= 0.0101
     assert 0 < answer.minimum_detectable <= 0.05
-    assert oracle.builds == 8, "three more builds near each end show the effect of layouts"
+    assert oracle.builds == 2 + LOOKS
 
 
 @pytest.mark.parametrize("revisions", [2, 3])
@@ -167,7 +168,7 @@ def test_as_many_outliers_as_good_samples_of_an_end_do_not_hide_the_change(
     search = search_after(Question(revisions=1000, threshold=0.03), first)
     search.ask()
     search.tell(batch(*((999, value) for value in samples), (0, -0.0018), (0, -0.002)))
-    assert search.posterior.no_change < 0.3
+    assert posterior_of(search).no_change < 0.3
     action = search.ask()
     assert isinstance(action, Measure)
     assert not action.certificate
@@ -241,13 +242,21 @@ def test_three_changes_without_noise_are_named() -> None:
     assert [change.positions for change in answer.changes] == [(3,), (10,), (17,)]
 
 
-def test_only_a_thorough_search_finds_a_reverted_change() -> None:
-    level = steps((5, 0.15), (8, -0.15))
-    # A search without relinking builds three revisions near each end: they are at one level here.
-    plain = Oracle(level, normal(4, 0.005)).settle(Question(revisions=13))
+def test_only_a_thorough_search_finds_a_change_reverted_soon() -> None:
+    level = steps((57, 0.15), (60, -0.15))
+    plain = Oracle(level, normal(4, 0.005)).settle(Question(revisions=100))
     assert plain.verdict is Verdict.NONE
-    thorough = Oracle(level, normal(4, 0.005)).settle(Question(revisions=13, thorough=True))
-    assert [change.positions for change in thorough.changes] == [(5,), (8,)]
+    assert plain.unseen is not None
+    assert 3 < plain.unseen[1] - plain.unseen[0] <= 26
+    thorough = Oracle(level, normal(4, 0.005)).settle(Question(revisions=100, thorough=True))
+    assert [change.positions for change in thorough.changes] == [(57,), (60,)]
+
+
+def test_a_look_inside_finds_a_long_reverted_change() -> None:
+    oracle = Oracle(steps((30, 0.15), (75, -0.15)), normal(4, 0.005))
+    answer = oracle.settle(Question(revisions=100))
+    assert [change.positions for change in answer.changes] == [(30,), (75,)]
+    assert oracle.builds < 30
 
 
 def test_a_thorough_search_without_a_change_is_none_after_evenly_spread_builds() -> None:
@@ -255,8 +264,9 @@ def test_a_thorough_search_without_a_change_is_none_after_evenly_spread_builds()
     search = Search(Question(revisions=1000, thorough=True))
     answer = oracle.settle(search)
     assert answer.verdict is Verdict.NONE
-    assert "none of the" in answer.reason
-    assert max(np.diff(search.evidence.positions)) <= 1000 // 24
+    assert answer.unseen is not None
+    assert answer.unseen[1] - answer.unseen[0] <= 1000 // 24 + 1
+    assert max(np.diff(search.evidence.positions)) <= 1000 // 24 + 1
 
 
 def test_a_change_between_broken_revisions_is_a_range_among_several() -> None:
@@ -268,16 +278,15 @@ def test_a_change_between_broken_revisions_is_a_range_among_several() -> None:
 
 
 def test_a_ramp_is_reported_as_a_ramp_and_not_blamed_on_one_revision() -> None:
-    answer = Oracle(ramp(300, 500, 0.25), normal(7, SIGMA)).settle(Question(revisions=1000))
+    answer = Oracle(ramp(10, 40, 0.2), normal(7, 0.004)).settle(Question(revisions=50, linked=False))
     assert answer.verdict is Verdict.RANGE
     (change,) = answer.changes
     assert change.kind is Kind.RAMP
-    assert abs(change.positions[0] - 300) < 60
-    assert abs(change.positions[-1] - 500) < 60
+    assert set(range(11, 41)) <= set(change.positions)
     assert change.effect is not None
-    assert change.effect.low <= math.exp(0.25) <= change.effect.high
+    assert change.effect.low <= math.exp(0.2) <= change.effect.high
     assert change.confidence >= 0.99
-    assert "no single one" in answer.reason
+    assert "no single revision" in answer.reason
 
 
 def test_a_history_in_which_most_commits_change_nothing_needs_no_samples_of_them() -> None:
@@ -307,24 +316,22 @@ def test_a_new_boot_session_is_not_taken_for_a_change() -> None:
     assert [change.positions for change in action.answer.changes] == [(32,)]
 
 
-def test_a_noisy_sample_cancels_its_pair() -> None:
+def test_noisy_samples_do_not_certify_a_change() -> None:
+    """The noisy sample of a round cancels its pair, even if it fits the change."""
     search = search_after(Question(revisions=2), batch((0, 0.0)))
     search.ask()
     search.tell(batch((1, 0.5), (0, 0.0), (1, 0.5), (0, 0.0), (1, 0.5)))
-    block = search.ask()
-    assert isinstance(block, Measure)
-    assert block.certificate
-    for _ in range(8):
-        observation = batch_of(block)
+    for _ in range(20):
+        done = search.ask()
+        assert isinstance(done, Measure)
+        assert done.certificate
+        observation = batch(*((position, 0.5 * position) for position in done.order), certificate=True)
         noisy = replace(observation.samples[0], noisy=True)
         search.tell(replace(observation, samples=(noisy, *observation.samples[1:])))
-        search.ask()
         search.tell(batch(*((position, 0.0) for position in (0, 1) * 6)))
-    # The evidence of certificates is not public.
-    assert all(each.evidence == 1.0 for each in search._certificates.values())
 
 
-def test_a_certificate_draws_a_new_layout_for_each_block() -> None:
+def test_a_search_draws_a_new_layout_for_each_round() -> None:
     oracle = Oracle(step(10, 0.2), normal(1, 0.01), layouts(1, 0.02))
     answer = oracle.settle(Question(revisions=20, relinks=True))
     (change,) = answer.changes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from perftrail.search import (
     Unusable,
     words,
 )
-from perftrail.search.answer import Suspicion
+from perftrail.search.answer import Change, Effect, Suspicion
 from tests.search.oracle import Oracle, batch, layouts, normal, step, steps
 
 LABEL = "r{}".format
@@ -49,13 +50,13 @@ def test_steps_are_worded() -> None:
     assert lines[4].startswith("built r510: the same artefact as r0; ")
 
 
-def test_blocks_of_a_certificate_are_worded_with_layouts_and_failures() -> None:
+def test_rounds_are_worded_with_layouts_and_failures() -> None:
     observation = batch((40, 1.0), (99, 1.1), (0, 1.0), (41, 1.1), certificate=True, layout=7)
-    block = "certificate block: ran r0, r40, r41 and r99 in random order, in a new layout"
-    assert words.step(observation, None, LABEL) == block
+    done = "round: ran r0, r40, r41 and r99 in random order, in a new layout"
+    assert words.step(observation, None, LABEL) == done
     bad = Sample(position=40, value=None), Sample(position=41, value=1.0, noisy=True)
     assert words.step(replace(observation, samples=(*observation.samples, *bad)), None, LABEL) == (
-        f"{block} (1 run failed, 1 noisy sample)"
+        f"{done} (1 run failed, 1 noisy sample)"
     )
 
 
@@ -95,7 +96,7 @@ def test_a_larger_number_of_candidates_has_its_reason(changes: dict[str, Any], e
 @pytest.mark.parametrize(
     ("observation", "reason"),
     [
-        (batch((40, 1.0), (41, 1.0), certificate=True), "because the samples of this block fit them, too"),
+        (batch((40, 1.0), (41, 1.0), certificate=True), "because the samples of this round fit them, too"),
         (batch((7, 1.0)), "because r7 is unlike the builds before"),
     ],
 )
@@ -138,13 +139,13 @@ def test_a_step_does_not_place_a_build_around_a_change_that_is_unlikely() -> Non
 
 def test_equal_ends_and_a_likely_change_are_worded() -> None:
     assert words.certified_equal(SUMMARY) == (
-        "both ends have equal values within the threshold: certified in 10 blocks (33 runs) over 10 layouts, "
+        "both ends have equal values within the threshold: certified in 10 rounds (33 runs) over 10 layouts, "
         "error probability at most 0.5 %"
     )
     doubt = Suspicion(
         positions=(7,), confidence=0.9, evidence=1.0, needed=400.0, blocks_left=5, possible=-0.0001
     )
-    assert words.suspicion(doubt, LABEL).endswith("about 5 more blocks, each multiplies it")
+    assert words.suspicion(doubt, LABEL).endswith("about 5 more rounds")
 
 
 def test_boot_sessions_and_failed_relinks_are_worded() -> None:
@@ -167,7 +168,7 @@ def test_answers_are_worded() -> None:
     broken = Oracle(step(8, 0.2, frozenset({7, 8}))).settle(Question(revisions=20))
     assert words.verdict(broken, LABEL).startswith("one of 3, r7 to r9, 99.")
     none = words.verdict(Oracle(step(8, 0.0)).settle(Question(revisions=20)), LABEL)
-    assert none.startswith("no change of ")
+    assert none.startswith("the ends are equal")
     assert "certified in " in none
     several = Oracle(steps((6, 0.3), (14, 0.2))).settle(Question(revisions=20))
     assert words.verdict(several, LABEL).count("certified in ") == 2
@@ -175,9 +176,24 @@ def test_answers_are_worded() -> None:
     assert unclear == "unclear: all 5 tried revisions failed to build or run"
 
 
-def test_a_change_below_the_threshold_is_worded() -> None:
+def test_changes_below_the_threshold_are_worded() -> None:
     answer = Oracle(step(15, -0.024), normal(1, 0.002)).settle(Question(revisions=30))
-    assert "; a change below the threshold: times 0.97" in words.verdict(answer, LABEL)
+    assert re.search(r"; from end to end 2\.\d % less$", words.verdict(answer, LABEL))
+    small = Change(
+        positions=(4,),
+        confidence=0.99,
+        before=1.0,
+        after=1.03,
+        effect=Effect(value=1.03, low=1.02, high=1.04),
+    )
+    certain = words.verdict(replace(answer, below_threshold=(small,)), LABEL)
+    assert "; a change below the threshold: r4, 99.0 % sure, times 1.03 [1.02, 1.04]" in certain
+
+
+def test_the_account_of_several_changes_is_worded() -> None:
+    answer = Oracle(steps((6, 0.3), (14, 0.2)), normal(1, 0.01)).settle(Question(revisions=20))
+    account = r"; from end to end 6\d % more; the rest, without these changes, is .*\(.* to .*\)"
+    assert re.search(account, words.verdict(answer, LABEL))
 
 
 def test_a_certificate_over_layouts_has_no_reservation() -> None:
@@ -194,13 +210,11 @@ def test_a_certificate_over_layouts_has_no_reservation() -> None:
         (SUMMARY, ()),
         (
             replace(SUMMARY, is_only_change=False, possible=0.042),
-            (
-                "the probability is that of this change; a further one up to 4.2 % in the range is not excluded",
-            ),
+            ("another change up to 4.2 % between the measured builds is not excluded",),
         ),
         (
             replace(SUMMARY, is_only_change=False, possible=9.0),
-            ("the probability is that of this change; a further one in the range is not excluded",),
+            ("another change between the measured builds is not excluded",),
         ),
         (replace(SUMMARY, spread=3.1), ("samples scatter 3.1 times as much after the change",)),
         (replace(SUMMARY, spread=0.9), ()),
@@ -209,5 +223,5 @@ def test_a_certificate_over_layouts_has_no_reservation() -> None:
 def test_reservations_of_a_certificate_are_worded(summary: Summary, expected: tuple[str, ...]) -> None:
     assert words.reservations(summary) == expected
     assert words.certified(summary) == (
-        "certified in 10 blocks (33 runs) over 10 layouts, error probability at most 0.5 %"
+        "certified in 10 rounds (33 runs) over 10 layouts, error probability at most 0.5 %"
     )

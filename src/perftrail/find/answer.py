@@ -51,7 +51,7 @@ class EffectJson(TypedDict):
 class LevelsJson(TypedDict):
     """The size of a change. Without a usable revision on one side, its levels and effect are null."""
 
-    confidence: Annotated[float, "posterior probability that the culprit is among the revisions"]
+    confidence: Annotated[float, "probability that the culprit is among the revisions"]
     before: Annotated[float | None, "level before the change, in the metric's unit"]
     after: Annotated[float | None, "level after the change, in the metric's unit"]
     effect: EffectJson | None
@@ -79,13 +79,16 @@ class InsideMergeJson(LevelsJson):
 
 
 class FindCertificateJson(TypedDict):
-    """The confirmation of an answer by blocks of interleaved runs."""
+    """The evidence for an answer from rounds of interleaved runs."""
 
-    blocks: int
+    blocks: Annotated[int, "number of rounds that ran both builds"]
     invocations: int
-    error: Annotated[float, "bound of the probability of a wrong confirmation"]
+    error: Annotated[
+        float,
+        "bound of the probability of such evidence without a change; if equal: with one of the threshold",
+    ]
     layouts: Annotated[int, "number of memory layouts; 1: builds as their recipe links them"]
-    single_change: Annotated[bool, "whether it also excludes further changes"]
+    single_change: Annotated[bool, "whether the rounds also exclude further changes of the threshold or more"]
     possible: Annotated[
         float | None,
         "the largest other relative change that is not excluded, as a ratio minus one; null: unbounded",
@@ -137,28 +140,36 @@ class BrokenRangeJson(TypedDict):
 
 
 class SuspicionJson(TypedDict):
-    """A change that the samples suggest and no certificate confirmed."""
+    """A change that is likely, and that the rounds did not certify."""
 
     revisions: list[str]
     confidence: float
     evidence: Annotated[float, "evidence so far, as an e-value: 1 is none"]
-    needed: Annotated[float, "e-value at which the change is confirmed"]
-    blocks_left: Annotated[int | None, "forecast of the number of further blocks; null: no forecast"]
+    needed: Annotated[float, "e-value at which the change is certified"]
+    blocks_left: Annotated[int | None, "forecast of the number of further rounds; null: no forecast"]
     possible: Annotated[
         float | None,
         "the largest relative change that is not excluded, as a ratio minus one; null: unbounded",
     ]
     observed: Annotated[
-        float | None, "ratio of the medians after and before it, without an interval; null: a gradual change"
+        float | None, "ratio after/before in the rounds, without an interval; null: it was not compared"
     ]
 
 
-class OutlierJson(TypedDict):
-    """A build unlike the others on its side of the changes."""
+class DifferenceJson(TypedDict):
+    """A ratio of later to earlier builds with its 95 % interval."""
 
-    revision: str
-    level: float
-    usual: Annotated[float, "median level of all builds on its side of the changes"]
+    ratio: float
+    low: float
+    high: float
+
+
+class UnseenJson(TypedDict):
+    """The longest part of the history without a measured build."""
+
+    revisions: Annotated[int, "number of revisions in it"]
+    after: Annotated[str, "the measured revision before it"]
+    before: Annotated[str, "the measured revision after it"]
 
 
 class FindAnswerJson(PinsJson):
@@ -184,12 +195,17 @@ class FindAnswerJson(PinsJson):
     noisy: Annotated[int, "noisy samples that the answer uses"]
     mostly_noisy: Annotated[bool, "whether these are more than half of all samples"]
     seconds: float
-    confidence: Annotated[float, "posterior probability that the verdict is right"]
-    minimum_detectable: Annotated[float | None, "the smallest relative change that would have been detected"]
-    certificate: Annotated[
-        FindCertificateJson | None, "certificate of the verdict none; each change has a separate certificate"
+    confidence: Annotated[float, "probability that the verdict is right; if unclear, of the likeliest change"]
+    minimum_detectable: Annotated[
+        float | None, "no further change of this relative size is between the measured builds"
     ]
-    below_threshold: Annotated[EffectJson | None, "a change that exists and is smaller than the threshold"]
+    certificate: Annotated[
+        FindCertificateJson | None, "evidence for the verdict none; each change has separate evidence"
+    ]
+    ends: Annotated[DifferenceJson | None, "difference of the outermost measured builds; null: not compared"]
+    rest: Annotated[DifferenceJson | None, "what the changes do not explain of it"]
+    unseen: Annotated[UnseenJson | None, "null: every revision that can be built was measured"]
+    below_threshold: Annotated[list[FindChangeJson], "changes that exist and are smaller than the threshold"]
     suspected: list[SuspicionJson]
     machine: str
     boots: list[MachineBootJson]
@@ -198,10 +214,9 @@ class FindAnswerJson(PinsJson):
     searched_metric: Annotated[
         str, "the metric that located the changes: instructions, if their counts did; else the requested one"
     ]
-    certified_metric: Annotated[str | None, "the metric that the certificate compares; null: no certificate"]
+    certified_metric: Annotated[str | None, "the metric that the rounds compare; null: nothing is certified"]
     reason: Annotated[str, "why the search ended"]
-    changes: list[FindChangeJson]
-    outliers: list[OutlierJson]
+    changes: Annotated[list[FindChangeJson], "of the threshold or more, in the order of the history"]
 
 
 class FindTableJson(PinsJson):
@@ -336,7 +351,7 @@ class FindAnswer:
 
     @property
     def certified_metric(self) -> str | None:
-        """The metric that a certificate compared, if there is one."""
+        """The metric that the rounds compared, if something is certified."""
         certificates = (self.answer.certificate, *(change.certificate for change in self.answer.changes))
         return self.target.text if any(certificates) else None
 
@@ -409,7 +424,10 @@ class FindAnswer:
             "confidence": self.answer.confidence,
             "minimum_detectable": _finite(self.answer.minimum_detectable),
             "certificate": _certificate(self.answer.certificate),
-            "below_threshold": None if self.answer.below is None else _effect(self.answer.below),
+            "ends": _difference(self.answer.ends),
+            "rest": _difference(self.answer.rest),
+            "unseen": self._unseen(),
+            "below_threshold": [self._change(None, each) for each in self.answer.below_threshold],
             "suspected": [self._suspected(each) for each in self.answer.suspected],
             "machine": self.machine,
             "boots": [boot.as_json() for boot in self.boots],
@@ -419,14 +437,21 @@ class FindAnswer:
             "certified_metric": self.certified_metric,
             "reason": self.answer.reason,
             "changes": [self._change(number, change) for number, change in enumerate(self.answer.changes)],
-            "outliers": [
-                {"revision": self.revisions[each.position].id, "level": each.level, "usual": each.usual}
-                for each in self.answer.outliers
-            ],
         }
 
-    def _change(self, number: int, change: Change) -> FindChangeJson:
-        inside = self.inside.get(number)
+    def _unseen(self) -> UnseenJson | None:
+        if self.answer.unseen is None:
+            return None
+        low, high = self.answer.unseen
+        return {
+            "revisions": high - low - 1,
+            "after": self.revisions[low].id,
+            "before": self.revisions[high].id,
+        }
+
+    def _change(self, number: int | None, change: Change) -> FindChangeJson:
+        """Return a change; `number` is that of a change in the answer, `None` for one below the threshold."""
+        inside = None if number is None else self.inside.get(number)
         return {
             "revisions": [revision.id for revision in self.candidates(change)],
             "named": [_named(revision) for revision in self.candidates(change)],
@@ -434,7 +459,7 @@ class FindAnswer:
             "kind": change.kind,
             "notes": [revision.id for revision in self.notes(change)],
             "certificate": _certificate(change.certificate),
-            "also_changed": [_also(each) for each in self.also.get(number, ())],
+            "also_changed": [_also(each) for each in (() if number is None else self.also.get(number, ()))],
             "inside": None if inside is None else inside.as_json(),
         }
 
@@ -535,6 +560,10 @@ def _levels(change: Change) -> LevelsJson:
 
 def _effect(effect: Effect) -> EffectJson:
     return {"value": effect.value, "low": effect.low, "high": effect.high, "confidence": 0.95}
+
+
+def _difference(effect: Effect | None) -> DifferenceJson | None:
+    return None if effect is None else {"ratio": effect.value, "low": effect.low, "high": effect.high}
 
 
 def _certificate(summary: Summary | None) -> FindCertificateJson | None:

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from perftrail.search import Answer, Question
 
 
-SEARCH_VERSION = "certificate"
+SEARCH_VERSION = "rounds"
 """The version of the search's assumptions, part of its name: a search of an earlier version starts again."""
 
 MOST_INVOCATIONS = 300

@@ -1,7 +1,7 @@
 """Locate a change of time by the instructions of builds: one or two counts for each build, because counts hardly vary.
 
 The counts are a prior only (`instruction_priors`). The search still measures the requested metric at the ends, at the
-revision that the counts name, and at its parent; the certificate compares these by the requested metric. If the step in
+revision that the counts name, and at its parent; rounds compare these by the requested metric. If the step in
 instructions is not the step in time, the search continues by the requested metric.
 
 perftrail counts only where instructions plausibly explain the difference of the ends (`explains`), and where the

@@ -252,7 +252,8 @@ class Loop:
         self._search.spend(self._journal.seconds)
         # The belief is computed for the next request; in the other order it would be computed twice.
         self._search.ask()
-        subject = step_record.measured_position(batch_request.measure)
+        name = batch_request.names[0]
+        subject = step_record.measured_position(batch_request.measure, observation[name])
         revisions = sampler.revisions
         data = {
             name: step_record.observation_json(each, subject, sampler, name)
@@ -261,7 +262,6 @@ class Loop:
         beliefs = {name: self._search.belief(name) for name in observation}
         plain = {name: step_record.belief_json(belief, revisions) for name, belief in beliefs.items()}
         alone = len(self._sampler_of) == 1
-        name = batch_request.names[0]
         words, purpose = self._words.describe(
             batch_request,
             observation,
@@ -371,25 +371,35 @@ class IncludedPositions:
         if not self._any:
             return found
         changes = tuple(map(self._change, found.changes))
+        answer = replace(
+            found,
+            changes=changes,
+            below_threshold=tuple(map(self._change, found.below_threshold)),
+            suspected=tuple(
+                replace(each, positions=self._candidates(each.positions)) for each in found.suspected
+            ),
+            unseen=None
+            if found.unseen is None
+            else (self.positions[found.unseen[0]], self.positions[found.unseen[1]]),
+        )
         isolated = found.verdict is not Verdict.FOUND or all(len(each.positions) == 1 for each in changes)
         if isolated:
-            return replace(found, changes=changes)
+            return answer
         reason = f"{found.reason}; the study skips the revisions between"
-        return replace(found, changes=changes, verdict=Verdict.RANGE, reason=reason)
+        return replace(answer, verdict=Verdict.RANGE, reason=reason)
 
     @property
     def _any(self) -> bool:
         return self.positions != tuple(range(len(self.positions)))
 
     def _change(self, change: Change) -> Change:
+        return replace(change, positions=self._candidates(change.positions))
+
+    def _candidates(self, indices: Sequence[int]) -> tuple[int, ...]:
+        """Return the positions of candidates; a skipped revision before one is a candidate, too."""
         before = (-1, *self.positions)
-        return replace(
-            change,
-            positions=tuple(
-                position
-                for index in change.positions
-                for position in range(before[index] + 1, self.positions[index] + 1)
-            ),
+        return tuple(
+            position for index in indices for position in range(before[index] + 1, self.positions[index] + 1)
         )
 
 

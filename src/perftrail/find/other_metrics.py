@@ -1,4 +1,4 @@
-"""Find every other metric that a change affected, from the blocks of its certificate."""
+"""Find every other metric that a change affected, from its rounds."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def also_changed(
 ) -> tuple[AlsoChanged, ...]:
     """Return the other metrics that changed, the largest change first.
 
-    The pairs of a certificate's blocks are compared, each metric at each point, by Student's t. The order in
-    a block is random, so without a change the difference is symmetric around zero, and the test is
+    The pairs of the rounds are compared, each metric at each point, by Student's t. The order in
+    a round is random, so without a change the difference is symmetric around zero, and the test is
     conservative. The family-wise error rate is at most 5 % (Holm 1979).
     """
     found: list[tuple[float, AlsoChanged]] = []
@@ -98,7 +98,7 @@ def also_changed(
 def _pairs(
     benchmark: Benchmark, name: str, sampler: Sampler, change: Change
 ) -> Iterator[tuple[str, Point, Floats]]:
-    """Yield each other metric and point with its differences of logarithms in each block, after minus before."""
+    """Yield each other metric and point with its differences of logarithms in each round, after minus before."""
     target = sampler.targets[name]
     before = max((at for at in sampler.usable(name) if at < change.positions[0]), default=None)
     if before is None:

@@ -52,7 +52,7 @@ class BatchValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A certificate's block: all metrics of each position at each point, without noisy samples."""
+    """A round: all metrics of each position at each point, without noisy samples."""
 
     values: Mapping[int, Mapping[Point, Values]]
 
@@ -66,7 +66,7 @@ class Sampler:
 
     A batch is one block of draws: its samples ran directly one after another, with the same path, environment
     and layout. A batch that the store has completely is not repeated; an incomplete one is. A noisy sample is
-    repeated once, except in a certificate, where it cancels its pair. `discarded` counts noisy
+    repeated once, except in a round, where it cancels its pair. `discarded` counts noisy
     samples that were repeated, `noisy` the noisy samples that were used.
     """
 
@@ -124,7 +124,7 @@ class Sampler:
     def known_batches(self, target: str, positions: Mapping[str, int]) -> Iterator[Batch]:
         """Yield existing samples of some revisions as batches at other positions; `positions` maps ids to these.
 
-        They cost nothing, and are not blocks of a certificate.
+        They cost nothing, and are not rounds.
         """
         for ids, batches in self._measured_batches:
             samples = tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.model.wording import counted, quantity
@@ -26,22 +26,26 @@ if TYPE_CHECKING:
 MOST_NAMED = 4
 """Maximum number of metrics named in a step's description."""
 
-RECENT_BLOCKS = 5
-"""Number of the last blocks whose costs forecast those of further ones."""
+RECENT_ROUNDS = 5
+"""Number of the last rounds whose costs forecast those of further ones."""
 
 MOST_NOISY_STEPS = 3
 """Number of steps in a row with noisy samples that name them; the answer has the total."""
 
 
-def measured_position(measure: Measure) -> int:
-    """Return the position that a batch is about; for a certificate, the first after the change.
+def measured_position(measure: Measure, result: Result) -> int:
+    """Return the position that a step is about: that of its build, the one with most runs, or a round's middle one.
 
-    >>> from perftrail.search import Measure
-    >>> measured_position(Measure(order=(0, 7, 0, 7, 7)))
+    >>> from perftrail.search import Batch, Measure, Unusable
+    >>> measured_position(Measure(order=(0, 7, 0, 7, 7)), Batch(samples=(), seconds=1.0))
     7
-    >>> measured_position(Measure(order=(9, 4, 5, 0), certificate=True))
+    >>> measured_position(Measure(order=(9, 4, 5, 0), certificate=True), Batch(samples=(), seconds=1.0))
     5
+    >>> measured_position(Measure(order=(9, 4, 5, 0), certificate=True), Unusable(position=4))
+    4
     """
+    if not isinstance(result, Batch):
+        return result.position
     positions = sorted(measure.positions)
     if measure.certificate:
         return positions[len(positions) // 2]
@@ -125,7 +129,7 @@ class StepWords:
     """Words of a search's steps, in their order: some depend on the steps before.
 
     Noisy samples are named in the step that took them. After a few steps in a row with nothing else, the answer's
-    total replaces them: on a busy machine every line would repeat them. The costs of blocks forecast further ones.
+    total replaces them: on a busy machine every line would repeat them. The costs of rounds forecast further ones.
     `merge` is the merge inside which the steps search; the first step names it.
     """
 
@@ -133,8 +137,7 @@ class StepWords:
         self._merge = merge
         self._before: dict[str, Belief | None] = {}
         self._noisy_steps = 0
-        self._costs: deque[float] = deque(maxlen=RECENT_BLOCKS)
-        self._after_block = False
+        self._costs: deque[float] = deque(maxlen=RECENT_ROUNDS)
 
     def describe(
         self,
@@ -149,26 +152,25 @@ class StepWords:
 
         `beliefs` are those of all metrics. `alone`: the search has one metric.
         """
-        about = measured_position(batch_request.measure)
+        name = batch_request.names[0]
+        about = measured_position(batch_request.measure, observation[name])
         batch = next((each for each in observation.values() if isinstance(each, Batch)), None)
         noise = self._noise(batch)
         if batch is not None and batch.certificate:
             self._costs.append(batch.seconds + batch.relink_seconds)
-        name = batch_request.names[0]
         if alone:
             belief_change = BeliefChange(after=beliefs[name], before=self._before.get(name))
             text = words(observation[name], about, sampler, name, belief_change, noise=noise)
         else:
             text = words_of_several(observation, about, sampler, beliefs, self._before)
+        purpose = self._purpose(batch_request, sampler, beliefs[name], self._before.get(name))
         self._before = dict(beliefs)
-        purpose = self._purpose(batch_request, sampler, beliefs[name])
         if not alone:
             purpose = f"{purpose}, for {name}" if purpose else f"for {name}"
         if self._merge is not None:
             inside = f"to search inside the merge {self._merge.short}"
             purpose = f"{inside}; {purpose}" if purpose else inside
             self._merge = None
-        self._after_block = batch_request.measure.certificate
         return text, purpose
 
     def _noise(self, batch: Batch | None) -> str | None:
@@ -183,17 +185,20 @@ class StepWords:
             return f"{counted(noisy, 'noisy sample')}; the answer counts further ones"
         return ""
 
-    def _purpose(self, batch_request: BatchRequest, sampler: Sampler, belief: Belief | None) -> str:
-        """Return why a metric asked for a step, and how far its certificate is."""
+    def _purpose(
+        self, batch_request: BatchRequest, sampler: Sampler, belief: Belief | None, before: Belief | None
+    ) -> str:
+        """Return why a metric asked for a step, and how far its rounds are; the last round of a claim decides it."""
         measure = batch_request.measure
-        if not measure.certificate:
-            # The reason is shown once, after a block; the following steps narrow the change down, as at first.
-            known = measure.purpose is Purpose.UNSETTLED and not self._after_block
-            return "" if known else str(measure.purpose)
-        if belief is None or belief.claim is None:
-            return "the last block of this certificate"
+        if measure.purpose is not Purpose.ROUND:
+            return str(measure.purpose)
+        claim = None if belief is None else belief.claim
+        if claim is None and before is not None and before.claim is not None:
+            claim = replace(before.claim, blocks=before.claim.blocks + 1)
+        if claim is None:
+            return "to decide what is still open"
         cost = (min(self._costs), max(self._costs)) if self._costs else None
-        return claim_progress(belief.claim, lambda at: sampler.revisions[at].short, seconds=cost)
+        return claim_progress(claim, lambda at: sampler.revisions[at].short, seconds=cost)
 
 
 def words(
@@ -249,7 +254,7 @@ def words_of_several(
     certificate = any(isinstance(each, Batch) and each.certificate for each in result.values())
     known = (before.get(name) for name in result)
     again = any(each is not None and each.after_the_change(about) is not None for each in known)
-    done = f"ran a certificate block around {label}" if certificate else f"measured {label}"
+    done = f"ran a round around {label}" if certificate else f"measured {label}"
     done += " again" if again and not certificate else ""
     return f"{done}; {candidates_words(beliefs, before)}"
 

@@ -196,7 +196,7 @@ class Progress:
 class Stepped:
     """A search performed a step. `belief` is its state after the step; `resumed` marks a step read from the store.
 
-    `purpose` is why the search took the step, and how far a certificate is. It is empty for a step that narrows a
+    `purpose` is why the search took the step, and how far its rounds are. It is empty for a step that narrows a
     change down. `metrics` is the number of the search's metrics, `decided` the number of those that are decided.
     `seconds_left` forecasts the least and the most seconds until all are decided; `None`: no forecast.
     """

@@ -218,8 +218,13 @@ ANSWERS = (
     Column("reason", "text", "Why the search ended."),
     Column("confidence", "number", "Probability of the whole answer.", "1"),
     Column(
-        "minimum_detectable", "number", "The smallest relative change that would have been detected.", "1"
+        "minimum_detectable",
+        "number",
+        "No further change of this relative size is between the measured builds.",
+        "1",
     ),
+    Column("ends", "number", "newest/oldest measured build; null without rounds.", "1"),
+    Column("rest", "number", "What the changes do not explain of `ends`, as a ratio.", "1"),
     Column("revisions", "whole", "Number of revisions in the range."),
     Column("builds", "whole", "Number of builds, failed ones included."),
     Column("invocations", "whole", "Number of invocations."),
@@ -502,7 +507,13 @@ def _answers(record: SearchRecord) -> Sequence[Mapping[str, Json]]:
 
 def _answer_values(answer: Mapping[str, Json]) -> Values:
     named = {name: answer[name] for name in ("metric", "benchmark", "variant") if name in answer}
-    return {**{name: answer.get(name) for name in ANSWERED}, **named}
+    differences = {name: _ratio(answer.get(name)) for name in ("ends", "rest")}
+    return {**{name: answer.get(name) for name in ANSWERED}, **differences, **named}
+
+
+def _ratio(difference: Json) -> Json:
+    """Return the ratio of a difference; `None` without one, as in answers of earlier versions."""
+    return difference.get("ratio") if isinstance(difference, dict) else None
 
 
 def _changes(answer: Mapping[str, Json]) -> Iterator[Values]:

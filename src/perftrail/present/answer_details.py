@@ -13,7 +13,7 @@ from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
 from perftrail.model.wording import change as relative
-from perftrail.model.wording import counted, escaped, listed, percent, probability, quantity
+from perftrail.model.wording import counted, escaped, listed, percent, probability
 from perftrail.present.answer_sentence import (
     MOST_NAMED,
     also_words,
@@ -24,6 +24,7 @@ from perftrail.present.answer_sentence import (
     cost_words,
     culprit_words,
     elapsed_words,
+    further_doubts,
     headline_of,
     levels_of,
     revision_name,
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
 
 
 LONGEST_LINE = 400
-
-NOISY = 0.1
-"""Minimum detectable change above which an outlier is rather noise than a change."""
 
 
 def headline(answer: FindAnswer) -> str:
@@ -76,24 +74,6 @@ def inside_words(inside: InsideMerge) -> Iterator[str]:
             yield f"{merge} is a merge, and the origin of the change in it is unclear: {inside.reason}"
     if inside.inside is not None:
         yield from inside_words(inside.inside)
-
-
-def outlier_words(answer: FindAnswer) -> Iterator[str]:
-    """Yield the outlier revisions, which no change explains."""
-    unit = answer.target.unit
-    for outlier in answer.answer.outliers:
-        yield (
-            f"{answer.revisions[outlier.position].short} is an outlier: {quantity(outlier.level, unit)}, while the "
-            f"median of the builds on its side of the changes is {quantity(outlier.usual, unit)}; "
-            f"{_outlier_reason(answer)}"
-        )
-
-
-def _outlier_reason(answer: FindAnswer) -> str:
-    """Return what may cause an outlier: after many noisy samples, first of all the noise."""
-    if answer.answer.minimum_detectable > NOISY or answer.noisy > answer.invocations / 2:
-        return "its samples are noisy, or its build differs from its neighbours'"
-    return "its build differs from its neighbours', or a change was reverted soon"
 
 
 def broken_range_words(answer: FindAnswer) -> Iterator[str]:
@@ -197,7 +177,7 @@ def print_table(table: FindTable, command: FindCommand, *, elapsed: float = 0.0)
         for changes in changes_by_culprit.values():
             if (note := two_sided(changes)) is not None:
                 console.print(Text(f"  {_candidates(*changes[0])}: {note}", style="yellow"))
-        for line in (*_merges(changes_by_culprit.values()), *table_reservations(table)):
+        for line in (*_merges(changes_by_culprit.values()), *_unexplained(table), *table_reservations(table)):
             console.print(Text(f"  {line}"))
     for line in unchanged(table, command):
         console.print(Text(line))
@@ -229,19 +209,28 @@ def two_sided(changes: Sequence[tuple[FindAnswer, int]]) -> str | None:
 
 
 def unchanged(table: FindTable, command: FindCommand) -> Iterator[str]:
-    """Yield the metrics without a change, and those that are unclear, with their minimum detectable changes."""
+    """Yield the metrics without a change, and those that are unclear, with the likely or minimum detectable change."""
     none = [answer for answer in table.answers if answer.answer.verdict == "none"]
     if none:
         least = max(answer.answer.minimum_detectable for answer in none)
         yield f"No change of {percent(least)} or more: {listed((answer.name for answer in none), 'and')}"
     for answer in table.answers:
         if answer.unclear:
-            parts = (answer.answer.reason, detectable_words(answer, command))
+            likely = [each for each in answer_facts(answer).doubts if each not in _further(answer)]
+            parts = (*likely, answer.answer.reason, detectable_words(answer, command))
             yield f"Unclear: {answer.name}: {'; '.join(part for part in parts if part)}"
 
 
+def _unexplained(table: FindTable) -> Iterator[str]:
+    """Yield the account of each metric whose changes certainly do not explain the whole difference of the ends."""
+    for answer in table.answers:
+        rest, account = answer.answer.rest, answer_facts(answer).account
+        if account and rest is not None and not rest.low <= 1.0 <= rest.high:
+            yield f"{answer.name}: {account}"
+
+
 def table_reservations(table: FindTable) -> Iterator[str]:
-    """Yield what the certificates of all changes leave open, each line once with its metrics."""
+    """Yield what the evidence for all changes leaves open, each line once with its metrics."""
     metrics: dict[str, dict[str, None]] = {}
     for answer in table.answers:
         for number in range(len(answer.answer.changes)):
@@ -252,11 +241,15 @@ def table_reservations(table: FindTable) -> Iterator[str]:
         yield line if set(names) == changed else f"{listed(names, 'and')}: {line}"
 
 
+def _further(answer: FindAnswer) -> tuple[str, ...]:
+    return further_doubts(answer_facts(answer))
+
+
 def table_doubts(table: FindTable) -> Iterator[str]:
-    """Yield likely changes, outliers and broken ranges of all metrics, each line once."""
+    """Yield likely changes and broken ranges of all metrics, each line once."""
     metrics: dict[str, list[str]] = {}
     for answer in table.answers:
-        for line in (*answer_facts(answer).doubts, *outlier_words(answer)):
+        for line in _further(answer):
             yield f"{answer.name}: {line}"
         for line in broken_range_words(answer):
             metrics.setdefault(line, []).append(answer.name)
@@ -378,6 +371,8 @@ def _print_answer(answer: FindAnswer, command: FindCommand, elapsed: float) -> N
     console.print(Text(headline(answer), style="bold"))
     for line in pins_words(answer.pins):
         console.print(Text(f"  {line}"))
+    if account := answer_facts(answer).account_below_sentence:
+        console.print(Text(f"  {account}"))
     said: set[str] = set()
     for number in range(len(answer.answer.changes)):
         for line in _details(answer, number):
@@ -386,7 +381,7 @@ def _print_answer(answer: FindAnswer, command: FindCommand, elapsed: float) -> N
         said.update(certificate_words(change_facts(answer, number))[1:])
     for line in certificate_words(answer_facts(answer)):
         console.print(Text(f"  {line}"))
-    for line in (*answer_facts(answer).doubts, *outlier_words(answer), *broken_range_words(answer)):
+    for line in (*_further(answer), *broken_range_words(answer)):
         console.print(Text(f"  {line}", style="yellow"))
     console.print()
     console.print(Text("\n".join((cost_words(answer), *elapsed_words(answer, elapsed)))))

@@ -72,8 +72,10 @@ class AnswerFacts:
     `no_change_sentence` replaces the usual sentence of an answer without changes. `mostly_noisy`: other processes used
     the machine during most samples, which can hide a change, for example in how threads scale.
 
-    `below` is a certain change below the threshold. `doubts` are changes that are not in the answer: below the
-    threshold, or only likely.
+    `ends` is the difference from end to end; `account` states it, and what the changes do not explain of it. `unseen`
+    states which revisions were not measured. `smaller` are certain changes below the threshold. `doubts` are changes
+    that are not in the answer: below the threshold, or only likely; `suspicion` is the first likely one, with the
+    metric.
     """
 
     metric: str
@@ -81,11 +83,20 @@ class AnswerFacts:
     confidence: float
     minimum_detectable: float
     changes: tuple[ChangeFacts, ...]
-    below: Effect | None = None
+    ends: Effect | None = None
+    account: str = ""
+    unseen: str = ""
+    smaller: tuple[Effect, ...] = ()
+    suspicion: str = ""
     no_change_sentence: str = ""
     mostly_noisy: bool = False
     certificate: Summary | None = None
     doubts: tuple[str, ...] = ()
+
+    @property
+    def account_below_sentence(self) -> str:
+        """The account without what this answer's sentence states: with several changes, the difference of the ends."""
+        return self.account.partition("; ")[2] if len(self.changes) > 1 else self.account
 
 
 def headline_of(answers: Sequence[AnswerFacts]) -> str:
@@ -99,11 +110,18 @@ def answer_sentence(answers: Sequence[AnswerFacts]) -> str:
         return _about_several(answers)
     (answer,) = answers
     if len(answer.changes) > 1:
-        names = ", ".join(_short(change) for change in answer.changes)
-        return f"{len(answer.changes)} changes of {answer.metric}: {names}"
+        names = ", ".join(_short(change) for change in sorted(answer.changes, key=_smallness))
+        ends = "" if answer.ends is None else f", from end to end {relative(answer.ends.value)}"
+        return f"{len(answer.changes)} changes of {answer.metric}{ends}: {names}"
     if answer.changes:
         return change_sentence(answer.changes[0])
     return answer.no_change_sentence or _no_change(answer)
+
+
+def _smallness(change: ChangeFacts) -> float:
+    """Return a key that sorts the largest change first."""
+    ratio = 1.0 if change.effect is None else change.effect.value
+    return -abs(math.log(ratio)) if ratio > 0.0 else -math.inf
 
 
 def verdict_word(answers: Sequence[AnswerFacts]) -> str:
@@ -298,7 +316,13 @@ def _stored_answer(answer: Mapping[str, Json], known: Mapping[str, Revision]) ->
         confidence=confidence,
         minimum_detectable=least if isinstance(least, float) else math.inf,
         changes=tuple(stored_change(answer, change, known) for change in _dicts(answer, "changes")),
-        below=_effect(answer, "below_threshold"),
+        ends=_difference(answer, "ends"),
+        account=_account(answer),
+        unseen=_unseen(answer),
+        smaller=tuple(
+            effect for each in _dicts(answer, "below_threshold") if (effect := _effect(each)) is not None
+        ),
+        suspicion=next(_suspicions(answer, _metric(answer)), ""),
         no_change_sentence=_never_began(
             verdict, confidence, round(_number(answer.get("builds"))), len(failures)
         )
@@ -310,11 +334,35 @@ def _stored_answer(answer: Mapping[str, Json], known: Mapping[str, Revision]) ->
     )
 
 
+def _account(answer: Mapping[str, Json]) -> str:
+    """Return the difference of the ends, and the rest without the changes; empty if one of them is gradual."""
+    changes = _dicts(answer, "changes")
+    if any(each.get("kind") == Kind.RAMP for each in changes):
+        return ""
+    return words.account_words(_difference(answer, "ends"), _difference(answer, "rest"), len(changes))
+
+
 def _doubts(answer: Mapping[str, Json]) -> Iterator[str]:
     """Yield possible changes that are not in the answer: below the threshold, or only likely."""
-    below = _effect(answer, "below_threshold")
-    if below is not None:
-        yield f"a change below the threshold: {effect_words(below.value, below.low, below.high)}"
+    for each in _dicts(answer, "below_threshold"):
+        effect, candidates = _effect(each), _revisions(each, {})
+        size = "" if effect is None else f": {effect_words(effect.value, effect.low, effect.high)}"
+        where = (
+            f"one of {len(candidates)}, {_span(candidates)}" if len(candidates) > 1 else candidates[0].short
+        )
+        yield f"a change below the threshold at {where}{size}"
+    yield from _suspicions(answer)
+
+
+def further_doubts(answer: AnswerFacts) -> tuple[str, ...]:
+    """Return the doubts of a single answer, without the likely change that its sentence names."""
+    named = bool(answer.suspicion) and answer_sentence([answer]) == answer.suspicion
+    likely = next((each for each in answer.doubts if each.startswith("likely ")), "") if named else ""
+    return tuple(each for each in answer.doubts if each != likely)
+
+
+def _suspicions(answer: Mapping[str, Json], metric: str = "") -> Iterator[str]:
+    """Yield the changes, of `metric` if it is not empty, that are likely and not certified."""
     for each in _dicts(answer, "suspected"):
         ids, blocks, possible = each.get("revisions"), each.get("blocks_left"), each.get("possible")
         observed = each.get("observed")
@@ -328,7 +376,7 @@ def _doubts(answer: Mapping[str, Json]) -> Iterator[str]:
             possible=math.inf if possible is None else _number(possible),
             observed=observed if isinstance(observed, float) else None,
         )
-        yield words.suspicion(suspected, names.__getitem__)
+        yield words.suspicion(suspected, names.__getitem__, metric)
 
 
 def stored_change(
@@ -371,6 +419,23 @@ def _effect(change: Mapping[str, Json], name: str = "effect") -> Effect | None:
     if not isinstance(effect, dict):
         return None
     return Effect(**{part: _number(effect[part]) for part in ("value", "low", "high")})
+
+
+def _difference(answer: Mapping[str, Json], name: str) -> Effect | None:
+    """Return the difference from end to end, or the rest of it; `None` if they were not compared."""
+    found = answer.get(name)
+    if not isinstance(found, dict):
+        return None
+    return Effect(value=_number(found["ratio"]), low=_number(found["low"]), high=_number(found["high"]))
+
+
+def _unseen(answer: Mapping[str, Json]) -> str:
+    """Return which revisions were not measured, in words; empty without any, or if changes were found."""
+    found = answer.get("unseen")
+    if not isinstance(found, dict) or answer.get("changes"):
+        return ""
+    after, before = (Revision(id=str(found[name])).short for name in ("after", "before"))
+    return words.unseen_words(round(_number(found["revisions"])), after, before)
 
 
 def _certificate(record: Mapping[str, Json]) -> Summary | None:
@@ -470,10 +535,12 @@ def _about_several(answers: Sequence[AnswerFacts]) -> str:
         names = listed(map(_culprit_name, in_order), "and")
         rest = f"; {unclear} of {len(answers)} metrics unclear" if unclear else ""
         return f"{counted(len(culprits), 'change')} in {share} metrics: {names}{rest}"
+    likely = listed((answer.metric for answer in answers if answer.suspicion), "and")
+    likely = f"; likely {likely}" if likely else ""
     if unclear == len(answers):
-        return f"whether any of {len(answers)} metrics changed"
+        return f"whether any of {len(answers)} metrics changed{likely}"
     if unclear:
-        return f"whether {unclear} of {len(answers)} metrics changed; the others did not change"
+        return f"whether {unclear} of {len(answers)} metrics changed{likely}; the others did not change"
     return f"no revision is known to have changed any of {len(answers)} metrics"
 
 
@@ -496,20 +563,30 @@ def _span(candidates: Sequence[Revision]) -> str:
 
 def _no_change(answer: AnswerFacts) -> str:
     least = answer.minimum_detectable
-    smaller = "" if answer.below is None else f"; a smaller change is certain: {relative(answer.below.value)}"
     if answer.verdict == "none" and not math.isfinite(least):
-        return f"no revision is known to have changed {answer.metric}{smaller}"
+        return f"no revision is known to have changed {answer.metric}{_smaller(answer)}"
     if answer.verdict == "none":
-        size = f" by {percent(least)} or more" if least > 0.0 else ""
+        within = f" within {percent(least)}" if least > 0.0 else ""
         where = " while other processes used the machine" if answer.mostly_noisy else ""
         sure = probability(answer.confidence)
-        return f"no revision changed {answer.metric}{size}{where}, probability {sure}{smaller}"
-    detected = (
-        f"; a change of {percent(least)} between the ends would have been detected"
-        if math.isfinite(least)
-        else ""
-    )
-    return f"whether {answer.metric} changed{detected}{smaller}"
+        if answer.unseen:
+            ends = f"both ends are equal in {answer.metric}{within}{where}, probability {sure}"
+            return f"{ends}{_smaller(answer)}; {answer.unseen}"
+        most = f"no revision changed {answer.metric} by more than {percent(least)}{where}, probability {sure}"
+        return f"{most}{_smaller(answer)}"
+    if answer.suspicion:
+        return answer.suspicion
+    less = f" by less than {percent(least)}" if 0.0 < least < math.inf else ""
+    return f"whether {answer.metric} changed{less}"
+
+
+def _smaller(answer: AnswerFacts) -> str:
+    """Return the sizes of certain changes below the threshold, for the end of a sentence; empty without any."""
+    if not answer.smaller:
+        return ""
+    sizes = listed((relative(each.value) for each in answer.smaller), "and")
+    what = "a smaller change is certain" if len(answer.smaller) == 1 else "smaller changes are certain"
+    return f"; {what}: {sizes}"
 
 
 def _never_began(verdict: str, confidence: float, tried: int, unusable: int) -> str:

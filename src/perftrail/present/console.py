@@ -75,8 +75,8 @@ WARNING = "yellow"
 SAME_STEPS = "such step"
 """Kind of the lines of steps with equal words, see `Watcher._print_similar`."""
 
-CERTIFYING = "block "
-"""How the purpose of a certificate's step begins, which has its own forecast."""
+FORECAST = " left, to certify "
+"""Part of the purpose of a round with a forecast."""
 
 PAUSE = 15.0
 """Seconds without a line after which a file or a pipe gets a line of progress; a terminal has a status line instead."""
@@ -303,7 +303,7 @@ class Watcher:
                 self._stepped(event)
 
     def _stepped(self, event: Stepped) -> None:
-        """Print a step; only count stored steps, and steps with equal words such as the blocks of one certificate."""
+        """Print a step; only count stored steps, and steps with equal words such as rounds of the same builds."""
         words = step_words(event.words, _purpose_words(event))
         if event.resumed and not settings.verbose:
             self._stored_steps += 1
@@ -579,13 +579,8 @@ def _left_words(event: Stepped) -> str:
 
 
 def _purpose_words(event: Stepped) -> str:
-    """Return the purpose of a step with the time left, which the purpose of a certificate's step may contain."""
-    if (
-        event.resumed
-        or event.purpose.startswith(CERTIFYING)
-        or not event.seconds_left
-        or not event.seconds_left[1]
-    ):
+    """Return the purpose of a step with the time left, which the purpose of a round may contain."""
+    if event.resumed or FORECAST in event.purpose or not event.seconds_left or not event.seconds_left[1]:
         return event.purpose
     return "; ".join(filter(None, (event.purpose, _left_words(event))))
 

@@ -12,7 +12,7 @@ from perftrail.model.program import MANUAL
 from perftrail.model.recipe import PLAIN
 from perftrail.model.suite import SuiteBenchmark
 from perftrail.model.target import WORKS, Target
-from perftrail.model.wording import change, counted, percent
+from perftrail.model.wording import percent
 from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import shell_words
 from perftrail.search import Budget
@@ -40,7 +40,7 @@ MOST_METRICS = 3
 """Largest number of metrics in one such command."""
 
 LOWER_CONFIDENCE = 0.95
-"""A certificate at this confidence needs a fifth of the evidence that 99 % needs."""
+"""A claim at this confidence needs a fifth of the evidence that 99 % needs."""
 
 NO_BUDGET = Budget()
 
@@ -96,9 +96,11 @@ def next_commands(answer: FindAnswer | FindTable, command: FindCommand) -> Itera
 
 
 def detectable_words(answer: FindAnswer, command: FindCommand) -> str:
-    """Return the minimum detectable change of an unclear answer, and the threshold; empty for other answers."""
+    """Return the minimum detectable change of an unclear answer, if it exceeds the threshold; else an empty text."""
     least = answer.answer.minimum_detectable
-    if not answer.unclear or not isinstance(answer.target, Target) or not math.isfinite(least):
+    if not answer.unclear or not isinstance(answer.target, Target):
+        return ""
+    if not command.threshold < least < math.inf:
         return ""
     threshold = percent(command.threshold)
     return f"minimum detectable change with these samples: {percent(least)}; the threshold is {threshold}"
@@ -158,15 +160,11 @@ def _settling(answer: FindAnswer, command: FindCommand, *, alone: bool) -> Itera
         return
     variant = () if alone or target.variant == PLAIN else ("--variant", target.variant)
     metric = () if alone else _metric(target)
-    if found.below is not None:
-        smaller = _rounded_down(abs(found.below.value - 1.0) / 2.0)
-        size = change(found.below.value).removesuffix(" more").removesuffix(" less")
-        search = command.text(*metric, "--threshold", percent(smaller).replace(" ", ""))
-        yield f"{search}    find the change of {size}, which is below the threshold of {percent(command.threshold)}"
     if not answer.unclear:
         yield from _inside_merges(answer, command, metric)
-        if found.suspected:
-            yield from _smaller_range(answer, command, metric)
+        if found.unseen is not None and not found.changes and "--thorough" not in command.options:
+            search = command.text(*metric, "--thorough")
+            yield f"{search}    look into revisions between the measured ones, too"
         return
     if not math.isfinite(found.minimum_detectable):
         purpose = "build and run three revisions, after you correct the study"
@@ -179,7 +177,7 @@ def _settling(answer: FindAnswer, command: FindCommand, *, alone: bool) -> Itera
         yield f"add relink lines to [build] ({MANUAL}), and run {again}: it measures several memory layouts"
     yield from _smaller_range(answer, command, metric)
     if (
-        found.suspected
+        any(each.evidence < each.needed for each in found.suspected)
         and not hidden
         and command.confidence > LOWER_CONFIDENCE
         and not answer.stopped_by_budget
@@ -258,16 +256,12 @@ def _inside_merges(answer: FindAnswer, command: FindCommand, metric: tuple[str, 
 
 
 def _smaller_range(answer: FindAnswer, command: FindCommand, metric: tuple[str, ...]) -> Iterator[str]:
-    """Yield a search of a part of the range: only the candidates, or only the revisions that can be built."""
+    """Yield a search of only the revisions between the outermost ones that can be built."""
     revisions, found = answer.revisions, answer.answer
-    if found.certificate is not None and not found.suspected:
+    if not found.suspected and not found.changes:
         unusable = {each.revision.id for each in answer.unusable}
         usable = [number for number, each in enumerate(revisions) if each.id not in unusable]
         first, last, purpose = usable[0], usable[-1], "search only between the outermost usable revisions"
-    elif found.suspected:
-        positions = [position for each in found.suspected for position in each.positions]
-        first, last = max(0, min(positions) - 1), max(positions)
-        purpose = f"search only {counted(last - first, 'candidate')}"
     else:
         return
     if 0 < last - first < len(revisions) - 1:
@@ -283,13 +277,3 @@ def _rounded_up(share: float) -> float:
     """
     unit: float = 10.0 ** (math.floor(math.log10(share)) - 1)
     return round(math.ceil(share / unit - 1e-9) * unit, 12)
-
-
-def _rounded_down(share: float) -> float:
-    """Return a share with one digit, not larger.
-
-    >>> _rounded_down(0.02), _rounded_down(0.0176)
-    (0.02, 0.01)
-    """
-    unit: float = 10.0 ** math.floor(math.log10(share) + 1e-9)
-    return round(math.floor(share / unit + 1e-9) * unit, 12)

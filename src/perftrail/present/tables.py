@@ -346,6 +346,8 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord], revisions: S
         return
     answers = stored_answers(record.answer, {revision.id: revision for revision in revisions})
     console.print(Text(escaped(headline_of(answers), longest=LONGEST_LINE * 2), style="bold"))
+    if len(answers) == 1 and answers[0].account:
+        console.print(Text(f"  {answers[0].account_below_sentence}"))
     for line in _reasons(record.answer):
         console.print(Text(line))
 

@@ -8,9 +8,8 @@
 - `certificate`, `conclusion`: tests that confirm a change, and the final answer.
 """
 
-from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measure, Settled, Verdict
+from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measure, Settled, Summary, Verdict
 from perftrail.search.budget import Budget, Costs
-from perftrail.search.certificate import Certificate, Summary
 from perftrail.search.forecast import WorkLeft
 from perftrail.search.many import AllSettled, BatchRequest, ManySearch
 from perftrail.search.merges import MergeOrigin, MergeSearch, Origin
@@ -38,7 +37,6 @@ __all__ = [
     "Budget",
     "Built",
     "CannotRelink",
-    "Certificate",
     "Change",
     "Costs",
     "Effect",

@@ -5,10 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from perftrail.search.certificate import Summary
 
 
 class Purpose(StrEnum):
@@ -18,27 +14,21 @@ class Purpose(StrEnum):
     """First samples of both ends."""
     LOCATE = ""
     """To narrow a likely change down."""
-    FURTHER = "to exclude a further change"
-    """More samples next to the likeliest gap of a further change."""
-    REVERTED = "to find reverted changes"
-    """A build in a long range without one, in a thorough search."""
-    GRADUAL = "to distinguish steps from a gradual change"
-    """Where a ramp and steps differ most."""
+    UNSEEN = "to look into revisions without a measured build"
+    """A build in the longest gap without one."""
     OUTSIDE = "to find a usable revision nearer to the end"
     """An untried revision between an end and the nearest usable one."""
     LAYOUTS = "to exclude that memory layouts explain the result"
-    """More builds, or more certainty of the revision, after a certificate without relinked layouts."""
-    UNSETTLED = "to check whether another revision is possible, after new samples"
-    """To narrow a change down again after blocks of a certificate."""
-    CERTIFY = "to certify"
-    """A block of a certificate."""
+    """More builds on the sides of a change."""
+    ROUND = "in a round of all open builds"
+    """Every build of the map that something open needs, once each, in random order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """Run the builds of these positions once each in this order, as one batch; build missing ones first.
 
-    `certificate` marks a block of a certificate. `layout` is the seed for relinking all of them, 0 for
+    `certificate` marks a round, whose order is random. `layout` is the seed for relinking all of them, 0 for
     the builds as linked by the recipe. `purpose` explains the request; two requests for the same runs are equal.
     """
 
@@ -87,13 +77,32 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The evidence that two builds differ, or are equal within the threshold, for the answer.
+
+    `blocks` is the number of rounds that ran both, `invocations` the number of their runs. `error` bounds the
+    probability of such strong evidence if the builds are equal (for equal builds: if they differ by the threshold).
+    `layouts` counts the drawn layouts, 1 if the builds were measured as linked. `is_only_change`: no other change of
+    the threshold is left between the measured builds; `possible` is the largest one that is not excluded, as a ratio
+    minus one. `spread` is the ratio of the later build's spread to the earlier's, `None` unless they certainly differ.
+    """
+
+    blocks: int
+    invocations: int
+    error: float
+    layouts: int
+    is_only_change: bool
+    possible: float
+    spread: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One change: the candidates for its culprit, ascending, and its size.
 
-    `confidence` is the posterior probability that the culprit is among `positions`. For a ramp, `positions`
-    are the revisions that it spans, and `confidence` is the probability that it is not a step. `before` and
-    `after` are levels in the metric's own unit. They and `effect` are `None` if one side has no usable
-    revision. `certificate` is the certificate that confirmed the change.
+    `confidence` is the probability that the culprit is among `positions`. For a ramp, `positions` are the revisions
+    that it spans. `before` and `after` are levels in the metric's own unit. They and `effect` are `None` if one side
+    has no usable revision. `certificate` is the evidence of the rounds.
     """
 
     positions: tuple[int, ...]
@@ -106,23 +115,13 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlier:
-    """A build unlike the others on its side of the changes: its level and theirs, in the metric's own unit."""
-
-    position: int
-    level: float
-    usual: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Suspicion:
     """A change that the samples suggest and no certificate confirmed.
 
-    `positions` are its candidates, `confidence` their posterior probability. `evidence` is the certificate's
-    evidence so far, `needed` the evidence that confirms the change. `blocks_left` forecasts the number of
-    further blocks, `None` if the evidence does not grow. `possible` is the largest change that is not
-    excluded, as a ratio minus one. `observed` is the ratio of the medians after and before it, of samples that also
-    guided the search; `None` for a gradual change.
+    `positions` are its candidates, `confidence` the probability that a change is among them. `evidence` is that of the
+    rounds so far, `needed` the evidence that confirms the change. With that evidence, layouts are not excluded.
+    `blocks_left` forecasts the number of further rounds, `None` if the evidence does not grow. `possible` is the
+    largest change that is not excluded, as a ratio minus one. `observed` is the ratio after/before in the rounds.
     """
 
     positions: tuple[int, ...]
@@ -138,13 +137,14 @@ class Suspicion:
 class Answer:
     """The end of a search.
 
-    `confidence` is the posterior probability that the verdict is right; for `unclear` that of the likeliest
-    statement. `minimum_detectable` is the smallest relative change that would have been detected, infinite
-    when nothing was measured; for `none` no change of that size exists between the ends. `reason` states why
-    the search ended here. `certificate` confirms the verdict `none`; each change has its own certificate.
-    `below` is a change that certainly exists and is smaller than the threshold. `suspected` are changes that
-    could not be certified. `outliers` are builds that no change explains. `layouts_hide`: only more memory layouts
-    can decide, because builds without a change differ, too.
+    `changes` are in the order of the history, and reach the threshold; `below_threshold` are certain changes that do
+    not. `ends` is the difference of the outermost measured builds, `rest` what `changes` do not explain of it; both
+    `None` without rounds. `unseen` is the longest gap without a measured revision: the builds around it, `None` if
+    every revision is measured. `confidence` is the probability that the verdict is right; for `unclear` that of the
+    likeliest statement. `minimum_detectable`: no further change of this relative size is between the measured builds,
+    infinite when nothing was measured. `reason` states why the search ended here. `certificate` confirms `none`;
+    each change has its own. `suspected` are changes that could not be certified. `layouts_hide`: only more memory
+    layouts can decide, because builds without a change differ, too.
     """
 
     verdict: Verdict
@@ -152,11 +152,18 @@ class Answer:
     confidence: float
     minimum_detectable: float
     reason: str
+    ends: Effect | None = None
+    rest: Effect | None = None
+    unseen: tuple[int, int] | None = None
     certificate: Summary | None = None
-    below: Effect | None = None
+    below_threshold: tuple[Change, ...] = ()
     suspected: tuple[Suspicion, ...] = ()
-    outliers: tuple[Outlier, ...] = ()
     layouts_hide: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every difference of the threshold between measured builds is named."""
+        return self.verdict is not Verdict.UNCLEAR and not self.suspected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

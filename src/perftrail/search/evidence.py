@@ -14,7 +14,7 @@ from perftrail.search.drift import Drift, RecordedBatch
 from perftrail.search.observation import Batch, BootSession, Built, CannotRelink, Unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from perftrail.search.question import Question
 
     Floats = npt.NDArray[np.float64]
+
+
+MOST_NOISY = 0.25
+"""Above this share of noisy samples, a noisy sample no longer cancels its pair: hardly any pairs would be
+left."""
 
 
 class Evidence:
@@ -33,6 +38,9 @@ class Evidence:
         self._same: dict[int, int] = {}
         self._sampled: set[int] = set()
         self._samples: dict[int, tuple[Floats, ...]] | None = None
+        self._rounds: list[dict[int, float]] | None = None
+        self._raw: dict[int, Floats] | None = None
+        self._tick: float | None = None
         self.build_log: list[tuple[int, float]] = []
         self._sample_seconds = 0.0
         self._sample_count = 0
@@ -43,6 +51,7 @@ class Evidence:
         self.relinks = question.relinks
         self.built: set[int] = set()
         self.unusable: set[int] = set()
+        self.version = 0
         self.reference: int | None = None
         self.invocations = 0
         self.seconds = 0.0
@@ -69,7 +78,8 @@ class Evidence:
                 self.relinks = False
             case _:
                 assert_never(observation)
-        self._samples = None
+        self._samples = self._rounds = self._raw = self._tick = None
+        self.version += 1
 
     def _add_batch(self, batch: Batch) -> None:
         for sample in batch.samples:
@@ -151,6 +161,33 @@ class Evidence:
         return len(self._batches)
 
     @property
+    def rounds(self) -> list[dict[int, float]]:
+        """For each batch in random order, the mean of each build's values; without builds that were disturbed in it."""
+        if self._rounds is None:
+            self._rounds = [self._round_of(each) for each in self._batches if each.batch.certificate]
+        return self._rounds
+
+    def layouts_of(self, one: int, other: int) -> int:
+        """Number of layouts in which rounds ran both builds; 1 if they were measured as linked."""
+        builds = {self.build_of(one), self.build_of(other)}
+        drawn = {
+            each.batch.layout
+            for each in self._batches
+            if each.batch.certificate and each.batch.layout and builds <= each.groups.keys()
+        }
+        return max(1, len(drawn))
+
+    def _round_of(self, recorded: RecordedBatch) -> dict[int, float]:
+        disturbed = {
+            self.build_of(sample.position)
+            for sample in recorded.batch.samples
+            if sample.value is None or (sample.noisy and self.noisy_share < MOST_NOISY)
+        }
+        return {
+            build: float(values.mean()) for build, values in recorded.groups.items() if build not in disturbed
+        }
+
+    @property
     def noisy_share(self) -> float:
         """The share of all samples that were noisy."""
         return self._noisy / max(self._sample_count, 1)
@@ -169,9 +206,14 @@ class Evidence:
         count = len(self._relinks)
         return count > 0 and sum(self._relinks) / count > 2 * self.seconds_per_sample
 
-    def undithered_step(self, sigma: float) -> float:
-        """Return the metric's step, if samples scatter too little to average it out; else zero."""
-        step = self.resolution
+    def undithered_step(self, sigma: float, *builds: int) -> float:
+        """Return the metric's step, if samples scatter too little to average it out; else zero.
+
+        It is that of the smallest value of these builds: the change of one tick is the largest there.
+        """
+        values = self._raw_values()
+        found = [float(values[build].min()) for build in builds if build in values]
+        step = math.log1p(self._finest_step() / min(found)) if found else 0.0
         return step if sigma < 0.4 * step else 0.0
 
     @property
@@ -205,34 +247,30 @@ class Evidence:
 
     @property
     def resolution(self) -> float:
-        """The metric's finest step relative to its values, on the logarithmic scale; zero for one without steps.
+        """The metric's finest step relative to its values, on the logarithmic scale; zero for one without steps."""
+        values = list(self._raw_values().values())
+        return math.log1p(self._finest_step() / float(np.median(np.concatenate(values)))) if values else 0.0
+
+    def _finest_step(self) -> float:
+        """Return the metric's finest step in its own unit; zero for one without steps.
 
         It is the largest power of ten of which all values are multiples: 1 for seconds without decimals. If no build's
         values vary, whole numbers from 10 on are not taken as rounded to their first digit: 100 and 200 are counts,
         while 100 and 110 may be times rounded to tens. A clock with coarse ticks varies, because an invocation starts
         anywhere between two ticks.
         """
-        by_build = self._raw_values()
-        values = np.concatenate([np.empty(0), *by_build.values()])
-        if len(values) < 4:
-            return 0.0
-        smallest, step = float(values.min()), 0.0
-        are_counts = smallest >= 9.5 and all(np.ptp(group) <= 1e-9 * group[0] for group in by_build.values())
-        for digits in range(4):
-            power = 10.0 ** (math.floor(math.log10(smallest * (1 + 1e-9))) - digits)
-            if digits == 0 and are_counts:
-                continue
-            if np.all(np.abs(values / power - np.rint(values / power)) < 1e-6 * values / power):
-                step = power
-                break
-        return math.log1p(step / float(np.median(values)))
+        if self._tick is None:
+            self._tick = _finest_step(list(self._raw_values().values()))
+        return self._tick
 
     def _raw_values(self) -> Mapping[int, Floats]:
-        values: dict[int, list[float]] = {}
-        for recorded in self._batches:
-            for build, value in recorded.values:
-                values.setdefault(build, []).append(math.exp(value))
-        return {build: np.array(group) for build, group in values.items()}
+        if self._raw is None:
+            values: dict[int, list[float]] = {}
+            for recorded in self._batches:
+                for build, value in recorded.values:
+                    values.setdefault(build, []).append(math.exp(value))
+            self._raw = {build: np.array(group) for build, group in values.items()}
+        return self._raw
 
     def is_usable(self, position: int) -> bool:
         """Whether a position's build has samples and did not become unusable."""
@@ -256,3 +294,19 @@ class Evidence:
         """All corrected samples of a position's build, sorted."""
         found = self.samples(position)
         return np.sort(np.concatenate(found)) if found else np.empty(0)
+
+
+def _finest_step(by_build: Sequence[Floats]) -> float:
+    """Return the largest power of ten of which all values are multiples; zero without any."""
+    values = np.concatenate([np.empty(0), *by_build])
+    if len(values) < 4:
+        return 0.0
+    smallest = float(values.min())
+    are_counts = smallest >= 9.5 and all(np.ptp(group) <= 1e-9 * group[0] for group in by_build)
+    for digits in range(4):
+        power: float = 10.0 ** (math.floor(math.log10(smallest * (1 + 1e-9))) - digits)
+        if digits == 0 and are_counts:
+            continue
+        if np.all(np.abs(values / power - np.rint(values / power)) < 1e-6 * values / power):
+            return power
+    return 0.0

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.search.certificate import EXACT_BLOCKS
+from perftrail.search.rounds import EXACT_ROUNDS
 
 if TYPE_CHECKING:
-    from perftrail.search.certificate import Certificate
     from perftrail.search.posterior import Belief
     from perftrail.search.question import Question
 
@@ -58,19 +57,9 @@ def work_left(question: Question, belief: Belief | None, *, invocations: int) ->
     if belief is not None and belief.claim is not None and belief.claim.blocks_left is not None:
         blocks, runs = belief.claim.blocks_left, 0
     else:
-        blocks = (EXACT_BLOCKS, EXACT_BLOCKS) if question.counted else USUAL_BLOCKS
+        blocks = (EXACT_ROUNDS, EXACT_ROUNDS) if question.counted else USUAL_BLOCKS
         runs = max(0, USUAL_RUNS[1] - invocations)
     each = question.invocations_per_sample
     return WorkLeft(
         runs=(2 * blocks[0] * each, max(4 * blocks[1] * each, runs)), builds=(0, halvings + USUAL_BUILDS[1])
     )
-
-
-def blocks_left(claim: Certificate, *, others: int, counted: bool) -> tuple[int, int] | None:
-    """Forecast the least and the largest number of further blocks until a claim and `others` more are decided."""
-    pace = claim.blocks_left()
-    if pace is None or claim.blocks < FORECAST_BLOCKS or counted:
-        return None
-    fewest, most = USUAL_BLOCKS
-    least = max(pace, fewest - claim.blocks)
-    return least, max(SLOWEST_PACE * pace, most - claim.blocks) + others * (most - fewest // 2)

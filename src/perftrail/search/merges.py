@@ -253,7 +253,7 @@ class _Line:
                     replace(change, positions=tuple(self._positions[number] for number in change.positions))
                     for change in action.answer.changes
                 )
-                return Settled(answer=replace(action.answer, changes=changes, outliers=(), suspected=()))
+                return Settled(answer=replace(action.answer, changes=changes, suspected=()))
             case _:
                 assert_never(action)
 

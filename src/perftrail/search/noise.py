@@ -61,10 +61,6 @@ LAYOUT_SPREAD = 1.0
 ANY_LAYOUT = 0.1
 """The share of the prior that is uniform over the whole grid: 6 % were measured for Go."""
 
-COMPARABLE_LAYOUT = 1.0
-COMPARABLE_SHARE = 0.5
-"""In a cautious grid, this share of the prior of tau is uniform, up to a tau of this many thresholds."""
-
 TAU_STEP = 2.5
 MOST_TAU = 10.0
 """tau goes up to this many thresholds, in a grid of this ratio."""
@@ -109,11 +105,8 @@ class Grid:
         return np.array_equal(self.sigma, other.sigma) and np.array_equal(self.tau, other.tau)
 
 
-def build_grid(question: Question, evidence: Evidence, *, cautious: bool) -> Grid:
-    """Return the grid of sigma and tau around a robust estimate of the samples' spread.
-
-    `cautious`: the prior does not treat large layout noise as unusual.
-    """
+def build_grid(question: Question, evidence: Evidence) -> Grid:
+    """Return the grid of sigma and tau around a robust estimate of the samples' spread."""
     spread, freedom = pooled_spread(_comparable(evidence))
     least = question.threshold_log / (4.0 if freedom == 0 else RESOLUTION)
     centre = _rounded(max(spread, least, 0.3 * evidence.resolution))
@@ -125,13 +118,9 @@ def build_grid(question: Question, evidence: Evidence, *, cautious: bool) -> Gri
     count = 1 + max(0, math.ceil(math.log(most / least_tau) / math.log(TAU_STEP)))
     taus = least_tau * TAU_STEP ** np.arange(count)
     unusual = np.log(np.maximum(taus, USUAL_LAYOUT) / USUAL_LAYOUT) / LAYOUT_SPREAD
-    # In a cautious grid, the tail is that of Student's t with three degrees of freedom.
-    prior = (1 + unusual**2 / 3) ** -2 if cautious else np.exp(-0.5 * unusual**2)
-    share = COMPARABLE_SHARE if cautious else ANY_LAYOUT
-    # Where noise is so large that no tau is comparable to the threshold, the smallest one is the nearest.
-    most_comparable = max(COMPARABLE_LAYOUT * question.threshold_log, least_tau)
-    uniform = taus <= most_comparable if cautious else np.ones(count, dtype=np.bool_)
-    prior = (1 - share) * prior / prior.sum() + share * uniform / uniform.sum()
+    prior = np.exp(-0.5 * unusual**2)
+    share = ANY_LAYOUT if question.has_layouts else 0.0
+    prior = (1 - share) * prior / prior.sum() + share / count
     sigma, tau = np.repeat(sigmas, count), np.tile(taus, len(sigmas))
     return Grid(
         sigma=sigma, tau=tau, log_prior=np.log(np.tile(prior, len(sigmas)) / len(sigmas)), centre=centre

@@ -135,18 +135,16 @@ def infer(
     evidence: Evidence,
     cumulative_prior: Floats,
     *,
-    cautious: bool,
     known: Posterior | None = None,
 ) -> Posterior:
     """Return the posterior given all samples; needs two usable positions.
 
-    `cautious`: the prior does not treat large layout noise as unusual. Likelihoods of an earlier posterior,
-    `known`, are reused if they fit, and noises that it excluded are omitted.
+    Likelihoods of an earlier posterior, `known`, are reused if they fit, and noises that it excluded are omitted.
     """
     positions = evidence.positions
     builds = [evidence.build_of(position) for position in positions]
     layouts = {build: evidence.samples(build) for build in builds}
-    grid = build_grid(question, evidence, cautious=cautious)
+    grid = build_grid(question, evidence)
     lattice = build_lattice(question, grid, [values for each in layouts.values() for values in each])
     likelihoods = (
         known.likelihoods
@@ -179,13 +177,19 @@ def infer(
         no_change=math.prod(1.0 - each.reaches_threshold for each in guesses),
         level=float(np.median(evidence.all_samples(builds[0]))),
         sigma=math.sqrt(float(noise @ grid.sigma**2)),
-        tau=math.sqrt(float(noise @ grid.tau**2)),
+        tau=_median_tau(noise, grid),
         grid_sigma=grid.centre,
         likelihoods=likelihoods,
         chain=chain,
         noise=noise,
         kept=kept,
     )
+
+
+def _median_tau(noise: Floats, grid: Grid) -> float:
+    """Return the median of tau: its mean square would be that of the prior's tail, not of what the samples show."""
+    order = np.argsort(grid.tau, kind="stable")
+    return float(grid.tau[order][int(np.searchsorted(np.cumsum(noise[order]), 0.5 * noise.sum()))])
 
 
 def _noises(grid: Grid, known: Posterior | None) -> Indices:

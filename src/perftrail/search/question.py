@@ -17,10 +17,6 @@ UNIFORM_SHARE = 0.1
 """The share of the prior that is uniform, whatever the weights: a wrong prior costs samples, not the answer."""
 
 
-POSTERIOR_RISK_SHARE = 1.0
-"""The share of the allowed error that the posterior may use: all of it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """Which of the positions ``0..revisions-1``, in topological order, changed the metric.
@@ -96,9 +92,9 @@ class Question:
         return spread
 
     @property
-    def required_probability(self) -> float:
-        """The posterior probability that an answer needs if only the posterior separates layouts from changes."""
-        return 1 - (1 - self.confidence) * POSTERIOR_RISK_SHARE
+    def has_layouts(self) -> bool:
+        """Whether the place of code in memory can change the metric: not a count, nor what an interpreter runs."""
+        return self.linked and not self.counted
 
     @property
     def threshold_log(self) -> float:

@@ -14,8 +14,7 @@ from perftrail.search.observation import Batch, BootSession, Built, CannotRelink
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from perftrail.search.answer import Answer, Change, Effect, Suspicion
-    from perftrail.search.certificate import Summary
+    from perftrail.search.answer import Answer, Change, Effect, Summary, Suspicion
     from perftrail.search.observation import Observation
     from perftrail.search.posterior import Belief, ClaimProgress
 
@@ -25,6 +24,9 @@ SPREADS_DIFFER = 2.0
 """A change that multiplies or divides the spread of the samples by this is reported."""
 
 VERY_LIKELY = 0.95
+
+MOST_NAMED = 6
+"""Builds of a round that are named."""
 
 _TIMES = ("never", "once", "twice", "three times", "four times", "five times", "six times", "seven times")
 
@@ -69,7 +71,7 @@ def _because(observation: Observation, before: Belief | None, label: Label) -> s
     if not isinstance(observation, Batch):
         return ""
     if observation.certificate:
-        return "because the samples of this block fit them, too"
+        return "because the samples of this round fit them, too"
     about = _most_run(observation)
     again = before is not None and before.after_the_change(about) is not None
     return (
@@ -101,7 +103,11 @@ def _observation_words(observation: Observation, label: Label, what: str, noise:
 def _batch(batch: Batch, label: Label, what: str, noise: str | None) -> str:
     runs = Counter(sample.position for sample in batch.samples)
     if batch.certificate:
-        done = f"certificate block: ran {_and(label(position) for position in sorted(runs))} in random order"
+        named = [label(position) for position in sorted(runs)]
+        names = (
+            _and(named) if len(named) <= MOST_NAMED else f"{len(named)} builds from {named[0]} to {named[-1]}"
+        )
+        done = f"round: ran {names} in random order"
     else:
         done = "measured " + _and(f"{label(each)} {_times(count)}" for each, count in runs.most_common())
     if batch.layout:
@@ -121,28 +127,58 @@ def verdict(answer: Answer, label: Label) -> str:
         case Verdict.FOUND | Verdict.RANGE | Verdict.SEVERAL:
             text = "; ".join(_change(change, label) for change in answer.changes) + f" ({answer.reason})"
         case Verdict.NONE:
-            text = f"no change of {_percent(answer.minimum_detectable)} or more, {_sure(answer.confidence)}"
-            text += f" ({answer.reason})"
+            text = f"{answer.reason}, {_sure(answer.confidence)}"
             if answer.certificate is not None:
                 text += f", {certified(answer.certificate)}"
         case Verdict.UNCLEAR:
             text = f"unclear: {answer.reason}"
         case _:
             assert_never(answer.verdict)
-    if answer.below is not None:
-        text += f"; a change below the threshold: {_effect(answer.below)}"
+    for smaller in answer.below_threshold:
+        text += f"; a change below the threshold: {_change(smaller, label)}"
+    if account := account_words(answer.ends, answer.rest, len(answer.changes)):
+        text += f"; {account}"
     return "; ".join([text, *(suspicion(each, label) for each in answer.suspected)])
 
 
+def account_words(ends: Effect | None, rest: Effect | None, changes: int) -> str:
+    """Return the difference of the ends, and what the changes do not explain of it; empty without rounds.
+
+    >>> from perftrail.search.answer import Effect
+    >>> account_words(Effect(value=0.55, low=0.54, high=0.56), Effect(value=0.97, low=0.95, high=0.99), 5)
+    'from end to end 45 % less; the rest, without these changes, is 3.0 % less (95 % interval 5.0 % less to 1.0 % less)'
+    """
+    if ends is None or rest is None:
+        return ""
+    if not changes:
+        return f"from end to end {change(ends.value)}" if ends.low > 1 or ends.high < 1 else ""
+    which = "this change" if changes == 1 else "these changes"
+    interval = f"95 % interval {change(rest.low)} to {change(rest.high)}"
+    return f"from end to end {change(ends.value)}; the rest, without {which}, is {change(rest.value)} ({interval})"
+
+
+def unseen_words(revisions: int, after: str, before: str) -> str:
+    """Return which revisions were not measured, and what follows from it.
+
+    >>> unseen_words(38, "a1", "b2")
+    '38 revisions between a1 and b2 are unmeasured: a change there that a later revision reverted would not have \
+been seen'
+    """
+    return (
+        f"{counted(revisions, 'revision')} between {after} and {before} {'is' if revisions == 1 else 'are'} "
+        "unmeasured: a change there that a later revision reverted would not have been seen"
+    )
+
+
 def certified(summary: Summary) -> str:
-    """Return the evidence of a certificate in words."""
-    blocks = f"{counted(summary.blocks, 'block')} ({counted(summary.invocations, 'run')})"
+    """Return the evidence of rounds in words."""
+    rounds = f"{counted(summary.blocks, 'round')} ({counted(summary.invocations, 'run')})"
     over = f" over {summary.layouts} layouts" if summary.layouts > 1 else ""
-    return f"certified in {blocks}{over}, error probability at most {_percent(summary.error)}"
+    return f"certified in {rounds}{over}, error probability at most {_percent(summary.error)}"
 
 
 def certified_equal(summary: Summary) -> str:
-    """Return the evidence of a certificate that the ends of the history are equal within the threshold."""
+    """Return the evidence that the ends of the history are equal within the threshold."""
     return f"both ends have equal values within the threshold: {certified(summary)}"
 
 
@@ -156,48 +192,43 @@ def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) 
         remarks.append(layout_words(linked=linked))
     if not summary.is_only_change:
         largest = f" up to {_percent(summary.possible)}" if summary.possible < 1 else ""
-        remarks.append(
-            f"the probability is that of this change; a further one{largest} in the range is not excluded"
-        )
+        remarks.append(f"another change{largest} between the measured builds is not excluded")
     spread = summary.spread
     if spread is not None and max(spread, 1 / spread if spread else math.inf) >= SPREADS_DIFFER:
         remarks.append(f"samples scatter {spread:.2g} times as much after the change")
     return tuple(remarks)
 
 
-def suspicion(suspected: Suspicion, label: Label) -> str:
-    """Return which change is likely and not certified, and what it needs.
+def suspicion(suspected: Suspicion, label: Label, metric: str = "") -> str:
+    """Return which change, of `metric` if it is not empty, is likely and not certified, and what it needs.
 
-    The words have no probability: without a certificate, it depends on the noise being as the model assumes.
+    With enough evidence, only memory layouts are left as another cause.
 
     >>> from dataclasses import replace
     >>> from perftrail.search.answer import Suspicion
     >>> likely = Suspicion(
-    ...     positions=(7,), confidence=0.9, evidence=14.2, needed=200.0, blocks_left=90, possible=0.06
+    ...     positions=(7,), confidence=0.9, evidence=14.2, needed=200.0, blocks_left=90, possible=0.06, observed=1.05
     ... )
-    >>> claim, _, reasons = suspicion(likely, "r{}".format).partition(": ")
-    >>> claim
-    'likely r7, not certified'
-    >>> reasons
-    'evidence 14 of the 200 needed, about 90 more blocks, each multiplies it, change at most 6 %'
-    >>> suspicion(replace(likely, evidence=0.2), "r{}".format)
-    'possible r7, not certified: its blocks did not show it, change at most 6 %'
-    >>> suspicion(replace(likely, observed=2.4), "r{}".format).partition(":")[0]
-    'likely r7 (2.40 times), not certified'
+    >>> suspicion(likely, "r{}".format)
+    'likely r7 (5.0 % more), not certified: evidence 14 of the 200 needed, about 90 more rounds'
+    >>> suspicion(replace(likely, evidence=400.0), "r{}".format)
+    'likely r7 (5.0 % more), but memory layouts may explain the difference'
+    >>> suspicion(replace(likely, evidence=400.0, positions=(6, 7)), "r{}".format, "wall")
+    'likely one of 2, r6 to r7, changed wall (5.0 % more), but memory layouts may explain the difference'
     """
-    reached = min(suspected.evidence, suspected.needed)
-    parts = [f"evidence {reached:.{0 if reached >= 10 else 1}f} of the {suspected.needed:.0f} needed"]
-    likely = "likely"
-    if suspected.evidence < 1.0:  # less than before any block: the blocks speak against this change
-        likely, parts = "possible", ["its blocks did not show it"]
-    elif suspected.evidence >= suspected.needed:
-        parts.append("another change is not excluded yet")
-    elif suspected.blocks_left is not None:
-        parts.append(f"about {counted(suspected.blocks_left, 'more block')}, each multiplies it")
-    if 0.0005 <= suspected.possible < 1:
-        parts.append(f"change at most {_percent(suspected.possible)}")
-    size = "" if suspected.observed is None else f" ({change(suspected.observed)})"
-    return f"{likely} {_where(suspected.positions, label)}{size}, not certified: {', '.join(parts)}"
+    where = _where(suspected.positions, label)
+    if metric:
+        where += f"{',' if len(suspected.positions) > 1 else ''} changed {metric}"
+    likely = f"likely {where}"
+    if suspected.observed is not None:
+        likely += f" ({change(suspected.observed)})"
+    if suspected.evidence >= suspected.needed:
+        return f"{likely}, but memory layouts may explain the difference"
+    digits = 0 if suspected.evidence >= 10 else 1
+    parts = [f"evidence {suspected.evidence:.{digits}f} of the {suspected.needed:.0f} needed"]
+    if suspected.blocks_left is not None:
+        parts.append(f"about {counted(suspected.blocks_left, 'more round')}")
+    return f"{likely}, not certified: {', '.join(parts)}"
 
 
 def belief_words(
@@ -245,17 +276,17 @@ def _is_about_the_same(belief: Belief, before: Belief) -> bool:
 def claim_progress(
     progress: ClaimProgress, label: Label = str, *, seconds: tuple[float, float] | None = None
 ) -> str:
-    """Return how far a certificate is, its purpose, and a forecast.
+    """Return how far the rounds of a claim are, its purpose, and a forecast.
 
-    `seconds` are the lowest and the highest cost of a block.
+    `seconds` are the lowest and the highest cost of a round.
 
     >>> from perftrail.search.posterior import ClaimProgress
     >>> claim_progress(ClaimProgress(blocks=4, blocks_left=(4, 12)), seconds=(0.5, 1.0))
-    'block 4 of 8 to 16, 2.0 s to 12 s left, to certify that the ends are equal'
+    'round 4 of 8 to 16, 2.0 s to 12 s left, to certify that the ends are equal'
     >>> claim_progress(ClaimProgress(blocks=1, blocks_left=None, around=(6, 7)), "r{}".format)
-    'block 1, to certify the change at r7'
+    'round 1, to certify the change at r7'
     >>> claim_progress(ClaimProgress(blocks=1, blocks_left=None, around=(4, 7)), "r{}".format)
-    'block 1, to certify the change between r4 and r7'
+    'round 1, to certify the change between r4 and r7'
     """
     total = time = ""
     if progress.blocks_left is not None:
@@ -270,7 +301,7 @@ def claim_progress(
         claim = "the change " + (
             f"at {label(high)}" if high == low + 1 else f"between {label(low)} and {label(high)}"
         )
-    return f"block {progress.blocks}{total}{time}, to certify {claim}"
+    return f"round {progress.blocks}{total}{time}, to certify {claim}"
 
 
 def _change(change: Change, label: Label) -> str:

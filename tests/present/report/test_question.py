@@ -195,7 +195,9 @@ def test_several_changes_are_rows_of_one_table(tmp_path: Path) -> None:
     assert page.verdict.table is not None
     assert page.verdict.table.head == ("revision", "change", "levels", "probability", "evidence")
     assert [row[0].split()[0] for row in page.verdict.table.rows] == ["r8", "r16", "r24"]
-    assert [fact.label for fact in page.verdict.facts] == ["Cost"], "no fact is about one change only"
+    labels = [fact.label for fact in page.verdict.facts]
+    assert labels == ["Whole difference", "Cost"], "no fact is about one change only"
+    assert page.verdict.facts[0].text.startswith("The rest, without these changes, is ")
     assert page.lead is not None
     changes = page.lead.tables[0]
     assert [row[0].split()[0] for row in changes.rows] == ["r8", "r16", "r24"]

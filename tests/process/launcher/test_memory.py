@@ -63,7 +63,7 @@ def test_children_one_after_the_other_are_not_summed(launcher: Launcher, trial: 
     hold = f"{trial.targets}/hold_memory 1 50 0"
     ran = launcher.run(trial.shell(f"{hold}; {hold}"))
     assert ran.tree_memory is not None
-    assert ran.tree_memory.bytes < 55 * MIB
+    assert ran.tree_memory.bytes < 75 * MIB, "both together would be 100 MiB"
 
 
 def test_each_invocation_starts_from_nothing(launcher: Launcher, trial: Trial) -> None:

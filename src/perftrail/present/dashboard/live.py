@@ -365,7 +365,7 @@ def stored_search_section(
 
 
 def _belief_words(steps: Sequence[StepRecord]) -> str:
-    """Return the present belief of a search in words, as its steps do: without a number until a certificate decides."""
+    """Return the present belief of a search in words, as its steps do: without a number until rounds decide."""
     belief = steps[-1].belief if steps else {}
     nothing, candidates = belief.get("no_change"), belief.get("candidates")
     if isinstance(nothing, float) and nothing > 0.5:

@@ -26,6 +26,7 @@ from perftrail.present.answer_sentence import (
     certificate_words,
     culprit_words,
     effect_of,
+    further_doubts,
     headline_of,
     levels_of,
     revision_name,
@@ -188,6 +189,12 @@ def answer_minimum_detectable(answer: Mapping[str, Json]) -> str:
     return percent(least) if isinstance(least, float) else "none: nothing could be measured"
 
 
+def _detectable(answer: Mapping[str, Json]) -> Iterator[Fact]:
+    """Yield the minimum detectable change; nothing if a likely change is left, which the value leaves out."""
+    if not answer.get("suspected"):
+        yield Fact(label="Minimum detectable change", text=answer_minimum_detectable(answer))
+
+
 def answer_items(answer: Mapping[str, Json], name: str) -> list[Json]:
     """Return a list of an answer; empty if it is missing."""
     items = answer.get(name)
@@ -235,7 +242,7 @@ def _search_verdict(data: ReportData) -> Verdict:
             tone="unclear" if verdict_word(facts) == "unclear" else "plain",
             facts=(
                 Fact(label="Certainty", text=answer_certainty(answers[0])),
-                Fact(label="Minimum detectable change", text=answer_minimum_detectable(answers[0])),
+                *_detectable(answers[0]),
                 *(Fact(label="Evidence", text=capitalised(each)) for each in evidence),
                 Fact(label="Cost", text=cost),
             ),
@@ -243,11 +250,20 @@ def _search_verdict(data: ReportData) -> Verdict:
         )
     table = _table_of(changes) if len(changes) > 1 else None
     labelled = _change_facts(changes[0]) if table is None else ()
+    account = facts[0].account_below_sentence if len(facts) == 1 else ""
     also = [(each, also_words(each)) for each in changes]
     return Verdict(
         sentence=text,
         tone=_tone({each.tone for each in changes}),
-        facts=tuple(fact for fact in (*labelled, Fact(label="Cost", text=cost)) if fact.text),
+        facts=tuple(
+            fact
+            for fact in (
+                Fact(label="Whole difference", text=capitalised(account)),
+                *labelled,
+                Fact(label="Cost", text=cost),
+            )
+            if fact.text
+        ),
         table=table,
         notes=(
             *(merge for each in changes for merge in each.merges),
@@ -272,7 +288,7 @@ def _change_facts(change: ChangeFacts) -> Iterator[Fact]:
 
 
 def _limits(changes: Sequence[ChangeFacts]) -> Iterator[str]:
-    """Yield what the certificates leave open, each sentence once, with its revisions unless it is about all."""
+    """Yield what the evidence leaves open, each sentence once, with its revisions unless it is about all."""
     revisions: dict[str, list[str]] = {}
     for each in changes:
         for limit in certificate_words(each)[1:]:
@@ -314,7 +330,8 @@ def _doubts(answers: Sequence[AnswerFacts]) -> Iterator[str]:
     """Yield possible changes that the answers do not count: below the threshold, or only likely."""
     for answer in answers:
         about = f"{answer.metric}: " if len(answers) > 1 else ""
-        yield from (f"{capitalised(f'{about}{doubt}')}." for doubt in answer.doubts)
+        doubts = answer.doubts if about else further_doubts(answer)
+        yield from (f"{capitalised(f'{about}{doubt}')}." for doubt in doubts)
 
 
 def _tone(tones: set[str]) -> Tone:

@@ -131,7 +131,15 @@ def _sockets() -> list[str]:
     named = {
         fields[7] for line in lines if len(fields := line.split(None, 7)) == 8 and fields[7].startswith("/")
     }
-    return sorted({os.path.realpath(path) for path in named if Path(path).is_socket()})
+    return sorted({os.path.realpath(path) for path in named if _is_socket(Path(path))})
+
+
+def _is_socket(path: Path) -> bool:
+    """Whether a path is a socket; not if another user's directory hides it, as from the sandboxed program."""
+    try:
+        return path.is_socket()
+    except OSError:
+        return False
 
 
 def _deepest_above(path: str, directories: Iterable[str]) -> str:

@@ -1,0 +1,225 @@
+"""Separate changes of the source from layouts: the places of code in memory, which every build draws again.
+
+Rounds show that two builds differ, and not why. Two builds of equal source differ by their layouts, too. If builds are
+not linked again in other layouts, the levels of the builds between changes show how much.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.search.rounds import FEWEST_FLAT, MOST_ROUNDS, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perftrail.search.evidence import Evidence
+    from perftrail.search.question import Question
+    from perftrail.search.rounds import Gap, Rounds, Run
+
+USUAL_TAU = 0.005
+USUAL_FREEDOM = 3
+"""Layout noise before any build was compared, and the number of builds that it counts as: 0.4 to 0.9 % were measured
+for C and Rust."""
+
+ALONE_FREEDOM = 2.5
+"""Degrees of freedom for a change next to an end, with one build on that side: nothing averages the tails of its
+layout, which are heavier than normal."""
+
+PENALTY = 2.0
+"""Each edge costs this many logarithms of the number of builds: its place and its size."""
+
+FEWEST_FOR_TREND = 5
+"""Fewest gaps of a gradual change."""
+
+BUILDS_PER_HALVING = 4
+HIDDEN = 0.5
+"""With more builds than this for each halving of the history, a search ends if layout noise exceeds this share of the
+threshold."""
+
+MOST_BESIDE = 6
+"""Most builds on one side of a change that are measured to separate it from layouts."""
+
+HOPELESS = 0.3
+"""Above this probability that layouts explain a change, more builds seldom separate them."""
+
+
+def is_doubted(question: Question, evidence: Evidence) -> bool:
+    """Whether layouts may explain a difference of two builds."""
+    return question.has_layouts and not evidence.relinks
+
+
+def hides(question: Question, evidence: Evidence, rounds: Rounds) -> float:
+    """Return the layout noise if builds without a change differ too much for the threshold; else zero.
+
+    It is known once the map has more builds than a search for a change needs.
+    """
+    gaps = rounds.gaps()
+    most = BUILDS_PER_HALVING * math.ceil(math.log2(question.revisions))
+    if not is_doubted(question, evidence) or len(gaps) <= most:
+        return 0.0
+    tau = Separation(rounds, 1 - question.confidence).tau
+    return tau if tau > HIDDEN * question.threshold_log else 0.0
+
+
+class Separation:
+    """Which certain changes are separated from layouts, with an error of at most `level` each.
+
+    The certain changes, and gaps that may soon be one, are edges between the builds' levels. First the edges are
+    chosen that explain the levels best: with k of them, the least ``n / 2 log(squares within groups) + k PENALTY
+    log(n)``, as in Schwarz's criterion. The spread within the groups between them is the layout noise. Layouts alone
+    explain the edge between builds L and H, which divides its neighbourhood into two groups, with a probability of at
+    most the sum of three, by Student's t:
+
+    - that both groups have equal means, times the number of possible edges, because it is the best of them;
+    - that L belongs to the group of H, and that H belongs to that of L: then the edge is another one.
+    """
+
+    def __init__(self, rounds: Rounds, level: float) -> None:
+        levels, errors = rounds.levels()
+        gaps, positions = rounds.gaps(), rounds.positions
+        # Neighbours with the same artefact have one layout: more of them are no evidence that layouts differ little.
+        kept = [
+            0,
+            *(at for at in range(1, len(positions)) if not rounds.is_same(positions[at - 1], positions[at])),
+        ]
+        self._levels, self._errors = levels[kept], errors[kept]
+        self._positions = tuple(positions[at] for at in kept)
+        self._edges = [at for at, build in enumerate(kept) if at and _may_be_edge(gaps[build - 1])]
+        self._chosen = self._best_edges()
+        chances = {edge: self._chance(edge) for edge in self._edges}
+        self.chances = {self._positions[edge]: chance for edge, chance in chances.items()}
+        """For each change, by its last position, a bound of the probability that layouts alone explain it."""
+        self.separated = frozenset(last for last, chance in self.chances.items() if chance <= level)
+        self._edge_of = {self._positions[edge]: edge for edge in self._edges}
+
+    @property
+    def tau(self) -> float:
+        """The standard deviation of the layout of one build, in logarithms."""
+        return self._noise(self._chosen)[0]
+
+    def groups(self, last: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the builds on both sides of the change with this last position."""
+        start, edge, stop = self._around(self._edge_of[last])
+        return self._positions[start:edge], self._positions[edge:stop]
+
+    def _squares(self, start: int, stop: int) -> float:
+        """Return the squares around the mean within a group that the noise of samples does not explain."""
+        group, errors = self._levels[start:stop], self._errors[start:stop]
+        if len(group) < 2:
+            return 0.0
+        return max(float(((group - group.mean()) ** 2).sum()) - float((errors**2).sum()), 0.0)
+
+    def _noise(self, edges: Sequence[int]) -> tuple[float, float]:
+        """Return the layout noise and its degrees of freedom, from the spread within the groups between edges."""
+        bounds = [0, *sorted(edges), len(self._levels)]
+        squares = USUAL_TAU**2 * USUAL_FREEDOM + sum(self._squares(*pair) for pair in pairwise(bounds))
+        freedom = USUAL_FREEDOM + len(self._levels) - len(bounds) + 1
+        return math.sqrt(squares / freedom), freedom
+
+    def _best_edges(self) -> tuple[int, ...]:
+        """Return the edges that explain the levels best, by dynamic programming over the number of edges."""
+        count, bounds = len(self._levels), [0, *self._edges, len(self._levels)]
+        best: list[dict[int, tuple[float, tuple[int, ...]]]] = [
+            {at: (self._squares(0, at), ()) for at in bounds[1:]}
+        ]
+        for _ in self._edges:
+            row: dict[int, tuple[float, tuple[int, ...]]] = {}
+            for number, at in enumerate(bounds[1:], start=1):
+                options = [
+                    (squares + self._squares(edge, at), (*edges, edge))
+                    for edge in bounds[1:number]
+                    if edge in best[-1]
+                    for squares, edges in [best[-1][edge]]
+                ]
+                if options:
+                    row[at] = min(options)
+            best.append(row)
+        usual, n = USUAL_TAU**2 * USUAL_FREEDOM, count + USUAL_FREEDOM
+        scores = [
+            (n / 2 * math.log(usual + row[count][0]) + number * PENALTY * math.log(n), row[count][1])
+            for number, row in enumerate(best)
+            if count in row
+        ]
+        return min(scores)[1]
+
+    def _around(self, edge: int) -> tuple[int, int, int]:
+        start = max((at for at in self._chosen if at < edge), default=0)
+        stop = min((at for at in self._chosen if at > edge), default=len(self._levels))
+        return start, edge, stop
+
+    def _chance(self, edge: int) -> float:
+        start, _, stop = self._around(edge)
+        tau, freedom = self._noise(sorted({edge, *self._chosen}))
+        means = [float(self._levels[start:edge].mean()), float(self._levels[edge:stop].mean())]
+        counts = [edge - start, stop - edge]
+        at_end = edge in (1, len(self._levels) - 1)
+        freedom = ALONE_FREEDOM if at_end else freedom
+        error = float(self._errors[start:stop].mean())
+        size = means[1] - means[0]
+        spread = math.sqrt((tau**2 + error**2) * (1 / counts[0] + 1 / counts[1]))
+        edges = len(self._levels) - 1
+        total = edges * _two_sided(size / spread, freedom)
+        for build, other, direction in ((edge - 1, 1, 1.0), (edge, 0, -1.0)):
+            distance = direction * (means[other] - float(self._levels[build])) * math.copysign(1.0, size)
+            spread = math.sqrt((tau**2 + error**2) * (1 + 1 / counts[other]))
+            # A build alone between two changes was chosen among all builds, too.
+            looks = edges if counts[1 - other] == 1 and not at_end else 1
+            total += looks * _two_sided(distance / spread, freedom) if distance > 0 else 1.0
+        return min(1.0, total)
+
+
+def _may_be_edge(gap: Gap) -> bool:
+    """Whether a change in a gap is certain, likely, or not excluded by its few rounds."""
+    is_new = len(gap.differences) < FEWEST_FLAT
+    return gap.is_named or (gap.finding is Finding.OPEN and (gap.is_likely or is_new))
+
+
+def chance_for_gradual(run: Run) -> float:
+    """Return the probability that layouts alone give the levels of a run's builds such a trend.
+
+    By the least-squares line of the levels over the positions, and Student's t of its slope: layouts of different
+    builds are independent. 1 with too few builds.
+    """
+    if len(run.gaps) < FEWEST_FOR_TREND:
+        return 1.0
+    levels = np.concatenate([[0.0], np.cumsum([each.size for each in run.gaps])])
+    positions = np.array(run.positions, dtype=np.float64) - np.mean(run.positions)
+    squares, freedom = float(positions @ positions), len(levels) - 2
+    slope = float(positions @ levels) / squares
+    rest = levels - levels.mean() - slope * positions
+    error = math.sqrt(float(rest @ rest) / freedom / squares)
+    return _two_sided(slope / max(error, 1e-12), freedom)
+
+
+def _two_sided(distance: float, freedom: float) -> float:
+    from scipy.special import stdtr  # noqa: PLC0415 - a slow import that most commands do not need
+
+    return float(2 * stdtr(freedom, -abs(distance)))
+
+
+def wanted(question: Question, rounds: Rounds) -> tuple[int, ...]:
+    """Return the builds of a round that helps to separate a change from layouts; empty if none does.
+
+    While the noise of samples exceeds that of layouts, these are the builds on both sides. Else one of them is new.
+    """
+    level = 1 - question.confidence
+    separation = Separation(rounds, level)
+    for change in rounds.gaps():
+        if change.finding is not Finding.CHANGED:
+            continue
+        if not level < separation.chances.get(change.last, 0.0) < HOPELESS:
+            continue
+        before, after = separation.groups(change.last)
+        if change.error > separation.tau and len(change.differences) < MOST_ROUNDS:
+            return (*before[-MOST_BESIDE:], *after[:MOST_BESIDE])
+        for side in sorted((before, after), key=len):
+            wide = sorted(pairwise(side), key=lambda pair: pair[0] - pair[1])
+            middle = next((at for pair in wide if (at := rounds.middle(*pair)) is not None), None)
+            if middle is not None and len(side) < MOST_BESIDE:
+                return (change.first, change.last, middle)
+    return ()

@@ -1,0 +1,449 @@
+"""Search all of a history by rounds: a map of builds, of which each round runs some once each in random order.
+
+Between two neighbours of the map is a *gap* of revisions. The rounds that ran both of its builds test it: it is
+equal within the threshold; or it differs, and a build inside divides it; or nothing is left to divide, and the
+difference is a change of its last revision. If two builds have equal effects, exchanging their names in a round only
+changes the sign of their difference, whatever the machine does. So bets on that sign are a test martingale
+(`stats.comparison`), and a test after each round has no cost. No level, noise or drift is modelled.
+
+Between changes, neighbouring gaps are a *run*. If the ends of a run are equal within the threshold, gaps
+inside that look flat need no further rounds: a change there would show at the ends, unless another one cancels it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.search import policy
+from perftrail.search.answer import Measure, Purpose
+from perftrail.search.drift import pooled_spread
+from perftrail.stats.comparison import Bounds, bounds, centre, log_wealth
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from perftrail.search.evidence import Evidence
+    from perftrail.search.question import Question
+
+    Floats = npt.NDArray[np.float64]
+
+EQUAL_LEVEL = 0.02
+"""The largest error allowed to the statement that two builds are equal within the threshold; smaller if the question's
+confidence is higher."""
+
+FEWEST_ROUNDS = 2
+FEWEST_FLAT = 3
+"""Rounds before a gap is divided, and before it looks flat."""
+
+LIKELY = 3.0
+"""A change is likely if the difference exceeds this many standard errors. It decides what is measured, not what is
+named."""
+
+FLAT_ERRORS = 1.5
+STRICT_ERRORS = 3.0
+"""A gap looks flat if its difference plus this many standard errors is below the threshold. The second value
+applies if the ends of its run differ."""
+
+FEW = 8
+FEW_EXCESS = 1.3
+"""With fewer rounds, the standard error is not below that of their own spread over this factor: one disturbed run among
+a few is not visible otherwise."""
+
+MOST_ROUNDS = 64
+"""Rounds after which two builds stay undecided, if no build divides the gap between them."""
+
+SIZE_ROUNDS = 24
+"""Rounds after which the estimate decides whether a certain change reaches the threshold."""
+
+EXACT_ROUNDS = 3
+EXACT_SPREAD = 0.1
+EXACT_STEP = 0.02
+"""A counted metric is exact in this many rounds if its differences scatter by less than this share of their size, or of
+the threshold."""
+
+FITS = 6
+CLIPPED = 3.0
+"""Steps of the fit of levels, and the standard deviations beyond which a value loses weight (Huber 1964); in the first
+step, all values have the same weight."""
+
+TINIEST = 1e-9
+HALF_NORMAL_MAD = 0.399
+"""Smallest scale of bets, for metrics without noise; and the median distance of |normal| from its median."""
+
+ALL_BROKEN = 0.97
+"""Untried revisions in a broken range are ignored once all of them are broken with this probability."""
+
+BUILT_BONUS = 1.25
+"""An existing build may divide a gap this much worse than a new one."""
+
+SAMPLES_PER_LAYOUT = 4
+"""Number of runs of each build in a round's layout if linking costs more than samples."""
+
+EFFICIENCY = 1.05
+"""Standard error of the median of pairwise averages, relative to that of the mean, for normal noise."""
+
+
+class Finding(StrEnum):
+    """What the rounds say about two builds."""
+
+    OPEN = "open"
+    EQUAL = "equal"
+    """Equal within the threshold."""
+    CHANGED = "changed"
+    """A certain change of the threshold or more, without a build left to divide it."""
+    BELOW = "below"
+    """A certain change below the threshold, without a build left to divide it."""
+    UNDECIDED = "undecided"
+    """Neither, after `MOST_ROUNDS`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Two builds, at the positions `first` and `last`, and the rounds that ran both.
+
+    `differences` (n,) are logarithms, later minus earlier. `size` is their centre and `error` its standard error;
+    `limits` exclude other sizes with an error of at most `EQUAL_LEVEL`. `evidence` is the logarithm of the wealth of
+    bets on a difference.
+    """
+
+    first: int
+    last: int
+    finding: Finding
+    differences: Floats
+    size: float
+    error: float
+    limits: Bounds
+    evidence: float
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is a certain change, of any size."""
+        return self.finding in (Finding.CHANGED, Finding.BELOW)
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether a change is likely."""
+        return len(self.differences) >= FEWEST_ROUNDS and abs(self.size) > LIKELY * self.error
+
+    def is_flat(self, threshold: float, errors: float) -> bool:
+        """Whether a difference of the threshold is unlikely."""
+        return len(self.differences) >= FEWEST_FLAT and abs(self.size) + errors * self.error < threshold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Neighbouring gaps between changes, and the comparison of the builds at both ends."""
+
+    gaps: tuple[Gap, ...]
+    ends: Gap
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the ends are equal within the threshold."""
+        return self.ends.finding is Finding.EQUAL
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The builds, ascending."""
+        return (self.gaps[0].first, *(each.last for each in self.gaps))
+
+
+def robust_scales(differences: Floats) -> Floats:
+    """Return the scale of each bet, (n, 1), as `stats.comparison.scales`, but not widened by outliers.
+
+    Rounds of an active search are few, and one disturbed run among the first would make all later bets weak.
+    """
+    sizes = np.abs(differences)
+    found = np.empty((len(sizes), 1))
+    start, stop = 0, 2 * FEW
+    while start < len(sizes):
+        known = sizes[: max(start, FEW)]
+        found[start:stop] = max(float(np.median(np.abs(known - np.median(known)))) / HALF_NORMAL_MAD, TINIEST)
+        start, stop = stop, 2 * stop
+    return found
+
+
+class Rounds:
+    """The map of a history, and the rounds over it."""
+
+    def __init__(self, question: Question, evidence: Evidence) -> None:
+        self._question = question
+        self._evidence = evidence
+        self._map: set[int] = set()
+        self._divided: set[tuple[int, int]] = set()
+        self._now = (-1, -1)
+        self._gaps: list[Gap] = []
+        self._compared: dict[tuple[int, int], Gap] = {}
+        weights = question.weights()
+        self._possible = weights > 0
+        self._cumulative = np.cumsum(weights)
+        self.spread = 0.0
+
+    def add(self, positions: Iterable[int]) -> None:
+        """Put builds on the map."""
+        self._map |= set(positions)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The builds of the map that are not known to be unusable, ascending."""
+        return tuple(sorted(self._map - self._evidence.unusable))
+
+    @property
+    def level(self) -> float:
+        """The error allowed to each claim of a change."""
+        return (1 - self._question.confidence) / 2
+
+    def gaps(self) -> list[Gap]:
+        """Return the gaps of the map, in the order of the history."""
+        now = (self._evidence.version, len(self._map))
+        if now != self._now:
+            self._now, self._compared = now, {}
+            self._gaps = self._find_gaps()
+        return self._gaps
+
+    def _find_gaps(self) -> list[Gap]:
+        pairs = list(pairwise(self.positions))
+        found = [np.sort(self.differences(*pair)) for pair in pairs]
+        spread, freedom = pooled_spread([each for each in found if len(each) > 1])
+        self.spread = spread if freedom > 2 else 0.0
+        return [self.compare(*pair) for pair in pairs]
+
+    def runs(self, gaps: Sequence[Gap]) -> list[Run]:
+        """Return the runs between certain and likely changes; a likely change is a run by itself.
+
+        The parts of a divided gap are a run, too, until one of them explains its difference.
+        """
+        named = {(each.first, each.last) for each in gaps if each.is_named or self._may_be_change(each)}
+        edges = {end for pair in named for end in pair}
+        for low, high in sorted(self._divided, key=lambda pair: pair[1] - pair[0]):
+            explained = any(low <= first and last <= high for first, last in named)
+            if not explained and not any(low < edge < high for edge in edges):
+                edges |= {low, high}
+        found: list[list[Gap]] = [[]]
+        for each in gaps:
+            if each.first in edges:
+                found.append([])
+            if not each.is_named:
+                found[-1].append(each)
+        return [self._run(each) for each in found if each]
+
+    def between_changes(self, gaps: Sequence[Gap]) -> list[Run]:
+        """Return the runs between the changes that reach the threshold."""
+        found: list[list[Gap]] = [[]]
+        for each in gaps:
+            if each.finding is Finding.CHANGED:
+                found.append([])
+            else:
+                found[-1].append(each)
+        return [self._run(each) for each in found if each]
+
+    def _run(self, gaps: Sequence[Gap]) -> Run:
+        return Run(gaps=tuple(gaps), ends=self.compare(gaps[0].first, gaps[-1].last))
+
+    def _may_be_change(self, gap: Gap) -> bool:
+        return gap.finding is Finding.OPEN and gap.is_likely
+
+    def ask(self) -> Measure | None:
+        """Return the next round; `None` once nothing is open. Divides what is worth it."""
+        while True:
+            runs = self.runs(self.gaps())
+            divided = {
+                (each.first, each.last): middle
+                for run in runs
+                for each in self._open_gaps(run)
+                if (middle := self._division(each)) is not None
+            }
+            if not divided:
+                break
+            self._divided |= divided.keys()
+            self._map |= set(divided.values())
+        ends = {end for each in self.open_pairs() for end in (each.first, each.last)}
+        return self.round_of(ends, Purpose.ROUND) if ends else None
+
+    def round_of(self, builds: Iterable[int], purpose: Purpose) -> Measure:
+        """Return a round of builds: once each in random order, in a new layout where builds can be linked again."""
+        active = sorted({self._evidence.build_of(each) for each in builds})
+        expensive = self._evidence.relinks and self._evidence.relinking_is_expensive
+        active *= SAMPLES_PER_LAYOUT if expensive else 1
+        rng = np.random.default_rng([self._question.seed, self._evidence.batches, *active])
+        rng.shuffle(active)
+        layout = self._evidence.batches + 1 if self._evidence.relinks else 0
+        return Measure(order=tuple(active), certificate=True, layout=layout, purpose=purpose)
+
+    def open_pairs(self) -> list[Gap]:
+        """Return the comparisons that are not decided: of gaps first, then of everything between two changes."""
+        gaps = self.gaps()
+        found = [each for run in self.runs(gaps) for each in self.left(run)]
+        return found or [each for run in self.between_changes(gaps) for each in self.left(run)]
+
+    def left(self, run: Run) -> list[Gap]:
+        """Return the comparisons of a run that the next round needs: its open gaps, and its ends."""
+        inside = self._open_gaps(run)
+        if run.is_equal or len(run.gaps) == 1:
+            return inside
+        if not inside and run.ends.is_likely:
+            # Many small steps: each is certified to be below the threshold, and their sum to be real.
+            inside = [each for each in run.gaps if each.finding is Finding.OPEN]
+            is_certain = run.ends.evidence >= math.log(1 / self.level)
+            return inside if is_certain or run.ends.finding is not Finding.OPEN else [*inside, run.ends]
+        return [*inside, run.ends] if run.ends.finding is Finding.OPEN else inside
+
+    def _open_gaps(self, run: Run) -> list[Gap]:
+        errors = STRICT_ERRORS if run.ends.is_likely else FLAT_ERRORS
+        threshold, alone = self._question.threshold_log, len(run.gaps) == 1
+        return [
+            each
+            for each in run.gaps
+            if each.finding is Finding.OPEN and (alone or not each.is_flat(threshold, errors))
+        ]
+
+    # Two builds.
+
+    def is_same(self, one: int, other: int) -> bool:
+        """Whether two revisions have the same artefact."""
+        return self._evidence.build_of(one) == self._evidence.build_of(other)
+
+    def differences(self, one: int, other: int) -> Floats:
+        """Return the differences of two builds in the rounds that ran both, (n,), in the order of measurement."""
+        low, high = self._evidence.build_of(one), self._evidence.build_of(other)
+        found = [each[high] - each[low] for each in self._evidence.rounds if low in each and high in each]
+        return np.array(found, dtype=np.float64)
+
+    def levels(self) -> tuple[Floats, Floats]:
+        """Return the level of each build of the map and its standard error, (K,), in logarithms around a common one.
+
+        By weighted least squares over all rounds: a value is the sum of its build's level and its round's. Residuals
+        beyond `CLIPPED` standard deviations have less weight.
+        """
+        number = {
+            build: at for at, build in enumerate(dict.fromkeys(map(self._evidence.build_of, self.positions)))
+        }
+        rounds = [{number[b]: v for b, v in each.items() if b in number} for each in self._evidence.rounds]
+        rounds = [each for each in rounds if len(each) > 1]
+        self.gaps()  # They give the spread.
+        spread, fitted = self.spread / math.sqrt(2), np.zeros(len(number))
+        for step in range(FITS):
+            joined, total = np.zeros((len(number), len(number))), np.zeros(len(number))
+            for each in rounds:
+                builds, values = list(each), np.array(list(each.values()))
+                rest = np.abs(values - fitted[builds] - np.median(values - fitted[builds]))
+                weights = np.minimum(1.0, CLIPPED * spread / np.maximum(rest, 1e-12))
+                if step == 0 or not spread:
+                    weights = np.ones(len(builds))
+                part = np.diag(weights) - np.outer(weights, weights) / weights.sum()
+                joined[np.ix_(builds, builds)] += part
+                total[builds] += part @ values
+            inverse = np.linalg.pinv(joined, hermitian=True)
+            fitted = inverse @ total
+        which = [number[self._evidence.build_of(position)] for position in self.positions]
+        return fitted[which], spread * np.sqrt(np.maximum(np.diag(inverse), 0.0))[which]
+
+    def compare(self, first: int, last: int) -> Gap:
+        """Compare two builds by the rounds that ran both."""
+        if (first, last) not in self._compared:
+            self._compared[first, last] = self._compare(first, last)
+        return self._compared[first, last]
+
+    def _compare(self, first: int, last: int) -> Gap:
+        found = self.differences(first, last)
+        count, size = len(found), centre(found) if len(found) else 0.0
+        spread = self.spread or (float(np.ptp(found)) if count > 1 else math.inf)
+        if 1 < count < FEW:
+            spread = max(spread, float(np.std(found, ddof=1)) / FEW_EXCESS)
+        error = spread * EFFICIENCY / math.sqrt(count) if count else math.inf
+        limits, evidence = Bounds(low=-math.inf, high=math.inf), 0.0
+        same = self.is_same(first, last)
+        if same:
+            size, error, limits = 0.0, 0.0, Bounds(low=0.0, high=0.0)
+        elif count and self._is_exact(found, size):
+            error, limits = 0.0, Bounds(low=float(found.min()), high=float(found.max()))
+            evidence = math.inf if count >= EXACT_ROUNDS and (limits.low > 0) | (limits.high < 0) else 0.0
+        elif count:
+            scale = robust_scales(found)
+            limits = bounds(found, scale, min(EQUAL_LEVEL, 1 - self._question.confidence))
+            builds = self._evidence.build_of(first), self._evidence.build_of(last)
+            step = np.array([self._evidence.undithered_step(self.spread, *builds)])
+            evidence = float(log_wealth(math.copysign(1.0, size) * found, scale, step)[0])
+        finding = self._finding(first, last, limits, size, evidence, count)
+        return Gap(
+            first=first,
+            last=last,
+            finding=Finding.EQUAL if same else finding,
+            differences=found,
+            size=size,
+            error=error,
+            limits=limits,
+            evidence=evidence,
+        )
+
+    def _is_exact(self, differences: Floats, size: float) -> bool:
+        tolerance = max(EXACT_SPREAD * abs(size), EXACT_STEP * self._question.threshold_log)
+        return self._question.counted and bool(np.ptp(differences) <= tolerance)
+
+    def _finding(
+        self, first: int, last: int, limits: Bounds, size: float, evidence: float, count: int
+    ) -> Finding:
+        threshold = self._question.threshold_log
+        divisible, certain = self.middle(first, last) is not None, evidence >= math.log(1 / self.level)
+        if limits.within(threshold):
+            return Finding.BELOW if certain and not divisible else Finding.EQUAL
+        if any(first < at < last for at in self.positions):  # the ends of a run
+            return Finding.UNDECIDED if count >= MOST_ROUNDS else Finding.OPEN
+        if not certain and count >= MOST_ROUNDS:
+            return Finding.UNDECIDED
+        if divisible or not certain:
+            return Finding.OPEN
+        if max(limits.low, -limits.high) < threshold and count < SIZE_ROUNDS:
+            return Finding.OPEN
+        return Finding.CHANGED if abs(size) >= threshold else Finding.BELOW
+
+    # Dividing.
+
+    def _division(self, gap: Gap) -> int | None:
+        """Return where to divide a gap now; `None` while more rounds are better, or nothing is left to divide."""
+        count = len(gap.differences)
+        if count == 0 or (middle := self.middle(gap.first, gap.last)) is None:
+            return None
+        soon_equal = gap.is_flat(self._question.threshold_log, 2.0)
+        exact = self._question.counted and gap.error == 0.0
+        return middle if exact or (gap.is_likely and not soon_equal) else None
+
+    def candidates(self, first: int, last: int) -> tuple[int, ...]:
+        """Return the revisions after one build, up to and with another, that may have changed something."""
+        found = np.nonzero(self._possible[first + 1 : last + 1])[0] + first + 1
+        return tuple(found.tolist()) or (last,)
+
+    def middle(self, first: int, last: int) -> int | None:
+        """Return the revision whose build divides the candidates of a gap best; `None` if none does."""
+        candidates, evidence = self.candidates(first, last), self._evidence
+        inside = np.array(
+            [at for at in range(candidates[0], candidates[-1]) if at not in evidence.unusable], dtype=np.int64
+        )
+        if len(inside) == 0:
+            return None
+        broken = policy.breakage(evidence)
+        tried = any(first < at < last for at in evidence.unusable)
+        if tried and broken.all_between(first, last) >= ALL_BROKEN:
+            return None
+        low, high = self._cumulative[first], self._cumulative[last]
+        part = np.clip((self._cumulative[inside] - low) / (high - low), 1e-9, 1 - 1e-9)
+        bits = -(part * np.log2(part) + (1 - part) * np.log2(1 - part))
+        worth = bits * (1 - broken.probability(inside)) if evidence.unusable else bits
+        built = np.array([at in evidence.built for at in inside.tolist()])
+        return int(inside[np.argmax(worth * np.where(built, BUILT_BONUS, 1.0))])
+
+    def longest_unseen(self) -> tuple[int, int] | None:
+        """Return the neighbours of the map with the most untried revisions between them; `None` without any."""
+        pairs = [pair for pair in pairwise(self.positions) if self.middle(*pair) is not None]
+        different = [
+            pair for pair in pairs if self._evidence.build_of(pair[0]) != self._evidence.build_of(pair[1])
+        ]
+        return max(different or pairs, key=lambda pair: pair[1] - pair[0], default=None)
