@@ -36,6 +36,11 @@ def commands(text: str) -> list[Command]:
     return found
 
 
+def without_sign(rest: re.Match[str]) -> str:
+    """Return a statement about what no change explains; only noise decides whether it is more or less."""
+    return re.sub("N % (?:more|less)", "N % more or less", rest[0])
+
+
 def shape(output: str) -> str:
     """Return output with names for what differs between two runs: ids, paths, durations, numbers and charts."""
     number = r"(?<![\w.])[−-]?[0-9][0-9,.]*"
@@ -47,6 +52,7 @@ def shape(output: str) -> str:
     text = re.sub(rf"{number} (?:ns|µs|ms|s|min|h)\b(?: [0-9]+ s\b)?", "TIME", text)
     text = re.sub(rf"{number} (?:bytes|KiB|MiB|GiB)\b", "SIZE", text)
     text = re.sub(rf"(?:more than )?{number}", "N", text)
+    text = re.sub(r"(?<=the rest, without ).*", without_sign, text)
     return re.sub(r"[ \t]+", " ", text)
 
 
@@ -67,6 +73,10 @@ def test_a_shown_output_matches_the_same_output_with_other_numbers_only() -> Non
     assert shown.fullmatch(shape(again))
     assert not shown.fullmatch(shape(again.replace("worse", "better")))
     assert not shown.fullmatch(shape(again.replace("end", "other")))
+    explained = "the rest, without this change, is 5.2 % less (95 % interval 2 % less to 1 % more)\n"
+    otherwise = "the rest, without this change, is 13 % more (95 % interval 6 % less to 9 % more)\n"
+    assert pattern(explained).fullmatch(shape(otherwise))
+    assert not pattern("from end to end 5 % more\n").fullmatch(shape("from end to end 5 % less\n"))
 
 
 @pytest.mark.slow("builds")
