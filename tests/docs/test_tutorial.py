@@ -43,7 +43,7 @@ def without_sign(rest: re.Match[str]) -> str:
 
 def shape(output: str) -> str:
     """Return output with names for what differs between two runs: ids, paths, durations, numbers and charts."""
-    number = r"(?<![\w.])[−-]?[0-9][0-9,.]*"
+    number = r"(?<![\w.])[−-]?[0-9][0-9,.]*(?:e[−-]?[0-9]+)?"
     text = re.sub(r" \([0-9]+ noisy samples?\)|[ \t]+$", "", output, flags=re.MULTILINE)
     text = re.sub(r"__strlen_\w+", "strlen", text)  # the C library has one for each kind of processor
     text = re.sub(r"/\S+/words/", "/", text)
@@ -76,6 +76,7 @@ def test_a_shown_output_matches_the_same_output_with_other_numbers_only() -> Non
     explained = "the rest, without this change, is 5.2 % less (95 % interval 2 % less to 1 % more)\n"
     otherwise = "the rest, without this change, is 13 % more (95 % interval 6 % less to 9 % more)\n"
     assert pattern(explained).fullmatch(shape(otherwise))
+    assert pattern("at most 0.086 %\n").fullmatch(shape("at most 1.7e-17 %\n"))
     assert not pattern("from end to end 5 % more\n").fullmatch(shape("from end to end 5 % less\n"))
 
 
