@@ -74,6 +74,9 @@ CLIPPED = 3.0
 """Steps of the fit of levels, and the standard deviations beyond which a value loses weight (Huber 1964); in the first
 step, all values have the same weight."""
 
+COARSE = 0.5
+"""Steps of a metric above this share of the threshold are coarse."""
+
 TINIEST = 1e-9
 HALF_NORMAL_MAD = 0.399
 """Smallest scale of bets, for metrics without noise; and the median distance of |normal| from its median."""
@@ -186,6 +189,7 @@ class Rounds:
         self._possible = weights > 0
         self._cumulative = np.cumsum(weights)
         self.spread = 0.0
+        self._is_coarse = False
 
     def add(self, positions: Iterable[int]) -> None:
         """Put builds on the map."""
@@ -214,6 +218,7 @@ class Rounds:
         found = [np.sort(self.differences(*pair)) for pair in pairs]
         spread, freedom = pooled_spread([each for each in found if len(each) > 1])
         self.spread = spread if freedom > 2 else 0.0
+        self._is_coarse = self._evidence.resolution > COARSE * self._question.threshold_log
         return [self.compare(*pair) for pair in pairs]
 
     def runs(self, gaps: Sequence[Gap]) -> list[Run]:
@@ -354,7 +359,7 @@ class Rounds:
 
     def _compare(self, first: int, last: int) -> Gap:
         found = self.differences(first, last)
-        count, size = len(found), centre(found) if len(found) else 0.0
+        count, size = len(found), self._size(found)
         spread = self.spread or (float(np.ptp(found)) if count > 1 else math.inf)
         if 1 < count < FEW:
             spread = max(spread, float(np.std(found, ddof=1)) / FEW_EXCESS)
@@ -383,6 +388,12 @@ class Rounds:
             limits=limits,
             evidence=evidence,
         )
+
+    def _size(self, differences: Floats) -> float:
+        """Return the centre of differences; of a metric with coarse steps their mean: the centre is a step."""
+        if not len(differences):
+            return 0.0
+        return float(differences.mean()) if self._is_coarse else centre(differences)
 
     def _is_exact(self, differences: Floats, size: float) -> bool:
         tolerance = max(EXACT_SPREAD * abs(size), EXACT_STEP * self._question.threshold_log)
