@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from perftrail.search import Budget, Built, Costs, Kind, Question, Search, Verdict
-from perftrail.search.conclude import conclude, rounds_left
+from perftrail.search.conclude import conclude
 from perftrail.search.evidence import Evidence
-from perftrail.search.rounds import Rounds
+from perftrail.search.forecast import rounds_left
+from perftrail.search.rounds import Finding, Gap, Rounds
+from perftrail.stats.comparison import Bounds
 from tests.search.oracle import Oracle, batch, normal, step, steps
 
 if TYPE_CHECKING:
@@ -269,7 +271,7 @@ def test_a_gap_that_was_not_decided_leaves_room_for_another_change() -> None:
 
 
 def test_a_change_that_cannot_be_certified_is_suspected_with_the_needed_evidence() -> None:
-    answer = answer_of(step(40, 0.2), 0.02, build=10.0, budget=Budget(invocations=60))
+    answer = answer_of(step(40, 0.2), 0.02, build=10.0, budget=Budget(invocations=40))
     assert answer.verdict is Verdict.UNCLEAR
     assert answer.reason == "the budget of invocations is spent"
     (suspected,) = answer.suspected
@@ -287,10 +289,25 @@ def test_two_certified_changes_share_the_permitted_error() -> None:
     assert max(errors) <= 0.005
 
 
+def compared(evidence: float, *, rounds: int) -> Gap:
+    """Return two builds with this logarithm of the evidence after some rounds."""
+    limits = Bounds(low=-0.1, high=0.1)
+    differences = np.zeros(rounds)
+    return Gap(
+        first=0,
+        last=1,
+        finding=Finding.OPEN,
+        differences=differences,
+        size=0.0,
+        error=0.01,
+        limits=limits,
+        evidence=evidence,
+    )
+
+
 def test_evidence_that_does_not_grow_has_no_forecast() -> None:
-    assert rounds_left(150.0, 10, 0.005) is not None
-    assert rounds_left(1e-3, 40, 0.005) is None
-    few, many = rounds_left(150.0, 10, 0.005), rounds_left(2.0, 10, 0.005)
+    assert rounds_left(compared(math.log(1.1), rounds=40), 0.005) is None
+    few, many = (rounds_left(compared(math.log(wealth), rounds=10), 0.005) for wealth in (150.0, 2.0))
     assert few is not None
     assert many is not None
     assert few < many
@@ -313,18 +330,23 @@ def test_the_size_and_its_interval_are_those_of_the_rounds(trials: int, fewest: 
     assert covered >= fewest
 
 
-def test_the_larger_scatter_of_the_new_build_is_reported() -> None:
-    rng = np.random.default_rng(4)
+def reported_spread(rng: np.random.Generator, *, rounds: int, later: float) -> float | None:
+    """Return the ratio of spreads that an answer reports; `later` is the new build's, whose change is 30 %."""
     question = Question(revisions=2, linked=False)
     evidence = Evidence(question)
-    rounds = Rounds(question, evidence)
-    rounds.add((0, 1))
-    for _ in range(60):
-        values = (0, rng.normal(0, 0.01)), (1, 0.3 + rng.normal(0, 0.05))
+    found = Rounds(question, evidence)
+    found.add((0, 1))
+    for _ in range(rounds):
+        values = (0, rng.normal(0, 0.01)), (1, 0.3 + rng.normal(0, later))
         evidence.add(batch(*values, certificate=True))
-    (change,) = conclude(question, evidence, rounds, "").changes
+    (change,) = conclude(question, evidence, found, "").changes
     assert change.certificate is not None
-    assert change.certificate.spread == pytest.approx(5.0, rel=0.4)
+    return change.certificate.spread
+
+
+def test_the_larger_scatter_of_the_new_build_is_reported() -> None:
+    spread = reported_spread(np.random.default_rng(4), rounds=60, later=0.05)
+    assert spread == pytest.approx(5.0, rel=0.4)
 
 
 @pytest.mark.parametrize("trials", [25, pytest.param(200, marks=pytest.mark.long)])
@@ -332,16 +354,7 @@ def test_a_difference_of_scatter_is_rarely_reported_if_there_is_none(trials: int
     """The ratio of two estimates exceeds 2 in about a third of these cases."""
     rng, claimed = np.random.default_rng(4), 0
     for _ in range(trials):
-        question = Question(revisions=2, linked=False)
-        evidence = Evidence(question)
-        rounds = Rounds(question, evidence)
-        rounds.add((0, 1))
-        for _ in range(9):
-            values = (0, rng.normal(0, 0.01)), (1, 0.2 + rng.normal(0, 0.01))
-            evidence.add(batch(*values, certificate=True))
-        (change,) = conclude(question, evidence, rounds, "").changes
-        assert change.certificate is not None
-        claimed += change.certificate.spread is not None
+        claimed += reported_spread(rng, rounds=9, later=0.01) is not None
     assert claimed <= max(1, trials // 25)
 
 

@@ -13,7 +13,7 @@ import pytest
 from perftrail.search import Batch, Built, Question, Sample
 from perftrail.search.answer import Purpose
 from perftrail.search.evidence import Evidence
-from perftrail.search.rounds import EQUAL_LEVEL, MOST_ROUNDS, SIZE_ROUNDS, Finding, Rounds
+from perftrail.search.rounds import MOST_ROUNDS, PART_LEVEL, SIZE_ROUNDS, Finding, Rounds
 from tests.search.oracle import Oracle, batch, layouts, normal, step, steps
 from tests.stats.test_bets import NOISES, bursts, few_or, heavy, white
 
@@ -364,7 +364,7 @@ def test_builds_that_differ_by_the_threshold_are_rarely_called_equal(
     size = math.log1p(0.05)
     found = findings_of(noise, size, trials=trials, count=24, confidence=0.99)
     wrong = sum(each.finding is Finding.EQUAL for each in found) / trials
-    assert wrong <= EQUAL_LEVEL + 3 * math.sqrt(EQUAL_LEVEL / trials)
+    assert wrong <= PART_LEVEL + 3 * math.sqrt(PART_LEVEL / trials)
     # A comparison that never ends would not be wrong either.
     assert sum(
         each.finding is Finding.EQUAL

@@ -20,8 +20,6 @@ from perftrail.search.posterior import infer, narrowest
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    import numpy.typing as npt
-
     from perftrail.search.evidence import Evidence
     from perftrail.search.posterior import LikelyChange, Posterior
     from perftrail.search.question import Question
@@ -33,9 +31,6 @@ is no other change."""
 
 LOCATED = 0.95
 """A change is located once it is in one gap between builds with this probability: rounds confirm or refute it."""
-
-ALL_BROKEN = 0.97
-"""Untried revisions in a broken range are ignored once all of them are broken with this probability."""
 
 MOST_UNUSABLE = 40
 """Maximum failures without one usable revision."""
@@ -50,16 +45,19 @@ MOST_CONSECUTIVE = 12
 """Maximum consecutive batches of one build."""
 
 
+def most_builds(question: Question) -> int:
+    """Return the number of builds after which a guided search for one change is hardly still on its way."""
+    return BUILDS_PER_HALVING * math.ceil(math.log2(question.revisions))
+
+
 class Guide:
     """The guided part of a search. `evidence` is that of the whole search, which records every observation."""
 
     def __init__(self, question: Question, evidence: Evidence) -> None:
         self.question = question
         self._evidence = evidence
-        weights = question.weights()
-        self._cumulative = np.cumsum(weights)
+        self._cumulative = np.cumsum(question.weights())
         self._cumulative /= self._cumulative[-1]
-        self._possible = weights > 0
         self._last_sampled: frozenset[int] = frozenset()
         self._consecutive = 0
         self._posterior: Posterior | None = None
@@ -77,8 +75,7 @@ class Guide:
         """Return what narrows the likely changes down; `None` once they are located, or rounds do it better."""
         if self._evidence.built and len(self._evidence.positions) < 2:
             return None
-        most = BUILDS_PER_HALVING * math.ceil(math.log2(self.question.revisions))
-        if len(self._evidence.built) > most:
+        if len(self._evidence.built) > most_builds(self.question):
             return None
         choice = self._best_choice(self._unresolved())
         if choice is None or self._is_stuck(choice.position):
@@ -196,20 +193,13 @@ class Guide:
             return False
         if not self._is_divisible(gap):
             return True
-        low, high = self.posterior.positions[gap], self.posterior.positions[gap + 1]
-        return bool(policy.breakage(self._evidence).all_between(low, high) >= ALL_BROKEN)
+        return policy.is_all_broken(self._evidence, *self.posterior.positions[gap : gap + 2])
 
     def _is_divisible(self, gap: int) -> bool:
         """Whether an untried revision inside a gap would split its candidates."""
-        possible = self._candidates(range(gap, gap + 1))
+        possible = self.question.candidates(*self.posterior.positions[gap : gap + 2])
         inside = range(int(possible[0]), int(possible[-1]))
         return any(not self._evidence.has_result(position) for position in inside)
-
-    def _candidates(self, gaps: range) -> npt.NDArray[np.int64]:
-        """Return the possible culprits inside neighbouring gaps."""
-        low, high = self.posterior.positions[gaps.start], self.posterior.positions[gaps.stop]
-        found: npt.NDArray[np.int64] = np.nonzero(self._possible[low + 1 : high + 1])[0] + low + 1
-        return found
 
     def _best_choice(self, changes: Sequence[LikelyChange]) -> policy.Choice | None:
         costs = CostModel(self.question, self._evidence)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perftrail.search.guide import most_builds
 from perftrail.search.rounds import FEWEST_FLAT, MOST_ROUNDS, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from perftrail.search.evidence import Evidence
     from perftrail.search.question import Question
@@ -36,10 +37,8 @@ PENALTY = 2.0
 FEWEST_FOR_TREND = 5
 """Fewest gaps of a gradual change."""
 
-BUILDS_PER_HALVING = 4
 HIDDEN = 0.5
-"""With more builds than this for each halving of the history, a search ends if layout noise exceeds this share of the
-threshold."""
+"""With more builds than a guided search needs, a search ends if layout noise exceeds this share of the threshold."""
 
 MOST_BESIDE = 6
 """Most builds on one side of a change that are measured to separate it from layouts."""
@@ -53,21 +52,24 @@ def is_doubted(question: Question, evidence: Evidence) -> bool:
     return question.has_layouts and not evidence.relinks
 
 
+def doubts(question: Question, evidence: Evidence, rounds: Rounds) -> Mapping[int, float]:
+    """Return for each certain change, by its last position, how probably layouts alone explain it."""
+    return Separation(rounds).chances if is_doubted(question, evidence) else {}
+
+
 def hides(question: Question, evidence: Evidence, rounds: Rounds) -> float:
     """Return the layout noise if builds without a change differ too much for the threshold; else zero.
 
     It is known once the map has more builds than a search for a change needs.
     """
-    gaps = rounds.gaps()
-    most = BUILDS_PER_HALVING * math.ceil(math.log2(question.revisions))
-    if not is_doubted(question, evidence) or len(gaps) <= most:
+    if not is_doubted(question, evidence) or len(rounds.gaps()) <= most_builds(question):
         return 0.0
-    tau = Separation(rounds, 1 - question.confidence).tau
+    tau = Separation(rounds).tau
     return tau if tau > HIDDEN * question.threshold_log else 0.0
 
 
 class Separation:
-    """Which certain changes are separated from layouts, with an error of at most `level` each.
+    """Which certain changes are separated from layouts.
 
     The certain changes, and gaps that may soon be one, are edges between the builds' levels. First the edges are
     chosen that explain the levels best: with k of them, the least ``n / 2 log(squares within groups) + k PENALTY
@@ -79,7 +81,7 @@ class Separation:
     - that L belongs to the group of H, and that H belongs to that of L: then the edge is another one.
     """
 
-    def __init__(self, rounds: Rounds, level: float) -> None:
+    def __init__(self, rounds: Rounds) -> None:
         levels, errors = rounds.levels()
         gaps, positions = rounds.gaps(), rounds.positions
         # Neighbours with the same artefact have one layout: more of them are no evidence that layouts differ little.
@@ -94,7 +96,6 @@ class Separation:
         chances = {edge: self._chance(edge) for edge in self._edges}
         self.chances = {self._positions[edge]: chance for edge, chance in chances.items()}
         """For each change, by its last position, a bound of the probability that layouts alone explain it."""
-        self.separated = frozenset(last for last, chance in self.chances.items() if chance <= level)
         self._edge_of = {self._positions[edge]: edge for edge in self._edges}
 
     @property
@@ -208,7 +209,7 @@ def wanted(question: Question, rounds: Rounds) -> tuple[int, ...]:
     While the noise of samples exceeds that of layouts, these are the builds on both sides. Else one of them is new.
     """
     level = 1 - question.confidence
-    separation = Separation(rounds, level)
+    separation = Separation(rounds)
     for change in rounds.gaps():
         if change.finding is not Finding.CHANGED:
             continue

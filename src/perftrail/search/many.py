@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search.answer import Measure, Settled
-from perftrail.search.forecast import USUAL_BLOCKS, WorkLeft
+from perftrail.search.forecast import USUAL_ROUNDS, WorkLeft
 from perftrail.search.observation import BootSession, Built, CannotRelink, Unusable
 from perftrail.search.search import Search
 
@@ -126,7 +126,7 @@ class ManySearch:
             beliefs = [self._searches[name].belief for name in group if forecasts[name].runs[1]]
             changes = sum(belief is not None and belief.no_change < 0.5 for belief in beliefs)
             least += max(fewest for fewest, _ in each)
-            most += max(largest for _, largest in each) + 4 * USUAL_BLOCKS[1] * max(0, changes - 1)
+            most += max(largest for _, largest in each) + 4 * USUAL_ROUNDS[1] * max(0, changes - 1)
         builds = [forecast.builds for forecast in forecasts.values()]
         return WorkLeft(
             runs=(least, most),

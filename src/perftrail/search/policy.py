@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
     Indices = npt.NDArray[np.int64]
 
+ALL_BROKEN = 0.97
+"""Untried revisions in a broken range are ignored once all of them are broken with this probability."""
+
 ALREADY_BUILT = 1e-3
 """An existing build costs this share of a sample, above zero so that rates stay finite."""
 
@@ -244,6 +247,11 @@ def breakage(evidence: Evidence) -> Breakage:
     return Breakage(
         tried, np.array([position in evidence.unusable for position in tried.tolist()], dtype=np.bool_)
     )
+
+
+def is_all_broken(evidence: Evidence, low: int, high: int) -> bool:
+    """Whether all untried revisions between two tried ones are so probably broken that the search ignores them."""
+    return breakage(evidence).all_between(low, high) >= ALL_BROKEN
 
 
 def more_samples(

@@ -502,7 +502,8 @@ class Belief:
     `at_or_before` is, for each built position, ascending, the probability that the change is at or before it.
     `no_change` is the probability that nothing as large as the threshold changed. `candidates` counts the
     revisions of the smallest range with 95 % of the culprit's probability. `before` and `after` are levels in
-    the metric's own unit. `sigma` and `tau` are the spread of samples and of layouts, relative (0.01 is 1 %).
+    the metric's own unit. `sigma` and `tau` are the spread of samples and of layouts, relative (0.01 is 1 %); `tau` is
+    `None` in rounds, which do not model it.
     `claim` is the open claim, if the search certifies one now. `changes` is the number of likely changes: the
     candidates are those of the one with the least certain position, after the first position of `span` up to its last.
     """
@@ -513,7 +514,7 @@ class Belief:
     before: float
     after: float
     sigma: float
-    tau: float
+    tau: float | None
     claim: ClaimProgress | None = None
     changes: int = 0
     span: tuple[int, int] | None = None

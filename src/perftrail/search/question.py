@@ -91,6 +91,13 @@ class Question:
         spread: npt.NDArray[np.float64] = (1 - UNIFORM_SHARE) * prior + UNIFORM_SHARE * uniform
         return spread
 
+    def candidates(self, first: int, last: int) -> npt.NDArray[np.int64]:
+        """Return the positions after `first`, up to and with `last`, that may have changed something, at least one."""
+        inside = np.arange(first + 1, last + 1)
+        if self.prior is not None:
+            inside = inside[np.array(self.prior[first + 1 : last + 1]) > 0]
+        return inside if len(inside) else np.array([last])
+
     @property
     def has_layouts(self) -> bool:
         """Whether the place of code in memory can change the metric: not a count, nor what an interpreter runs."""

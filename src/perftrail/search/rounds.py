@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from perftrail.search import policy
 from perftrail.search.answer import Measure, Purpose
 from perftrail.search.drift import pooled_spread
-from perftrail.stats.comparison import Bounds, bounds, centre, log_wealth
+from perftrail.stats.comparison import Bounds, bounds, centre, log_wealth, scales
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-EQUAL_LEVEL = 0.02
-"""The largest error allowed to the statement that two builds are equal within the threshold; smaller if the question's
-confidence is higher."""
+PART_LEVEL = 0.05
+"""The error allowed to the statement that a part of the history is equal within the threshold: that of a 95 % interval.
+For both ends of the history, and so for the answer that nothing changed, it is that of the question's confidence."""
 
 FEWEST_ROUNDS = 2
 FEWEST_FLAT = 3
@@ -77,13 +78,6 @@ step, all values have the same weight."""
 COARSE = 0.5
 """Steps of a metric above this share of the threshold are coarse."""
 
-TINIEST = 1e-9
-HALF_NORMAL_MAD = 0.399
-"""Smallest scale of bets, for metrics without noise; and the median distance of |normal| from its median."""
-
-ALL_BROKEN = 0.97
-"""Untried revisions in a broken range are ignored once all of them are broken with this probability."""
-
 BUILT_BONUS = 1.25
 """An existing build may divide a gap this much worse than a new one."""
 
@@ -108,12 +102,12 @@ class Finding(StrEnum):
     """Neither, after `MOST_ROUNDS`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Gap:
-    """Two builds, at the positions `first` and `last`, and the rounds that ran both.
+    """Two builds, at the positions `first` and `last`, and the rounds that ran both. Equal only to itself.
 
     `differences` (n,) are logarithms, later minus earlier. `size` is their centre and `error` its standard error;
-    `limits` exclude other sizes with an error of at most `EQUAL_LEVEL`. `evidence` is the logarithm of the wealth of
+    `limits` exclude other sizes with an error of at most `PART_LEVEL`. `evidence` is the logarithm of the wealth of
     bets on a difference.
     """
 
@@ -136,12 +130,19 @@ class Gap:
         """Whether a change is likely."""
         return len(self.differences) >= FEWEST_ROUNDS and abs(self.size) > LIKELY * self.error
 
+    def reaches(self, threshold: float) -> float:
+        """Return the probability of a difference of the threshold or more, if the noise of the centre is normal."""
+        if not 0 < self.error < math.inf:
+            return float(abs(self.size) >= threshold) if len(self.differences) else 0.5
+        normal = NormalDist(self.size, self.error)
+        return 1.0 - normal.cdf(threshold) + normal.cdf(-threshold)
+
     def is_flat(self, threshold: float, errors: float) -> bool:
         """Whether a difference of the threshold is unlikely."""
         return len(self.differences) >= FEWEST_FLAT and abs(self.size) + errors * self.error < threshold
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Run:
     """Neighbouring gaps between changes, and the comparison of the builds at both ends."""
 
@@ -159,21 +160,6 @@ class Run:
         return (self.gaps[0].first, *(each.last for each in self.gaps))
 
 
-def robust_scales(differences: Floats) -> Floats:
-    """Return the scale of each bet, (n, 1), as `stats.comparison.scales`, but not widened by outliers.
-
-    Rounds of an active search are few, and one disturbed run among the first would make all later bets weak.
-    """
-    sizes = np.abs(differences)
-    found = np.empty((len(sizes), 1))
-    start, stop = 0, 2 * FEW
-    while start < len(sizes):
-        known = sizes[: max(start, FEW)]
-        found[start:stop] = max(float(np.median(np.abs(known - np.median(known)))) / HALF_NORMAL_MAD, TINIEST)
-        start, stop = stop, 2 * stop
-    return found
-
-
 class Rounds:
     """The map of a history, and the rounds over it."""
 
@@ -185,9 +171,7 @@ class Rounds:
         self._now = (-1, -1)
         self._gaps: list[Gap] = []
         self._compared: dict[tuple[int, int], Gap] = {}
-        weights = question.weights()
-        self._possible = weights > 0
-        self._cumulative = np.cumsum(weights)
+        self._cumulative = np.cumsum(question.weights())
         self.spread = 0.0
         self._is_coarse = False
 
@@ -207,11 +191,15 @@ class Rounds:
 
     def gaps(self) -> list[Gap]:
         """Return the gaps of the map, in the order of the history."""
+        self._refresh()
+        return self._gaps
+
+    def _refresh(self) -> None:
+        """Compare again after a new observation, or with a new build on the map."""
         now = (self._evidence.version, len(self._map))
         if now != self._now:
             self._now, self._compared = now, {}
             self._gaps = self._find_gaps()
-        return self._gaps
 
     def _find_gaps(self) -> list[Gap]:
         pairs = list(pairwise(self.positions))
@@ -283,6 +271,19 @@ class Rounds:
         layout = self._evidence.batches + 1 if self._evidence.relinks else 0
         return Measure(order=tuple(active), certificate=True, layout=layout, purpose=purpose)
 
+    def undecided(self) -> list[Gap]:
+        """Return the comparisons that are not decided, those that are given up included.
+
+        Inside a run with equal ends, only a likely change counts: another one would show at the ends.
+        """
+        gaps = self.gaps()
+        runs = self.between_changes(gaps)
+        given_up = [
+            each for each in (*gaps, *(run.ends for run in runs)) if each.finding is Finding.UNDECIDED
+        ]
+        hardly = [each for run in runs if run.is_equal for each in run.gaps if not each.is_likely]
+        return [each for each in (*self.open_pairs(), *given_up) if each not in hardly]
+
     def open_pairs(self) -> list[Gap]:
         """Return the comparisons that are not decided: of gaps first, then of everything between two changes."""
         gaps = self.gaps()
@@ -333,7 +334,7 @@ class Rounds:
         }
         rounds = [{number[b]: v for b, v in each.items() if b in number} for each in self._evidence.rounds]
         rounds = [each for each in rounds if len(each) > 1]
-        self.gaps()  # They give the spread.
+        self._refresh()
         spread, fitted = self.spread / math.sqrt(2), np.zeros(len(number))
         for step in range(FITS):
             joined, total = np.zeros((len(number), len(number))), np.zeros(len(number))
@@ -353,6 +354,7 @@ class Rounds:
 
     def compare(self, first: int, last: int) -> Gap:
         """Compare two builds by the rounds that ran both."""
+        self._refresh()
         if (first, last) not in self._compared:
             self._compared[first, last] = self._compare(first, last)
         return self._compared[first, last]
@@ -372,16 +374,16 @@ class Rounds:
             error, limits = 0.0, Bounds(low=float(found.min()), high=float(found.max()))
             evidence = math.inf if count >= EXACT_ROUNDS and (limits.low > 0) | (limits.high < 0) else 0.0
         elif count:
-            scale = robust_scales(found)
-            limits = bounds(found, scale, min(EQUAL_LEVEL, 1 - self._question.confidence))
+            scale = scales(found, robust=not self._is_coarse)
+            whole = (first, last) == (self.positions[0], self.positions[-1])
+            limits = bounds(found, scale, 1 - self._question.confidence if whole else PART_LEVEL)
             builds = self._evidence.build_of(first), self._evidence.build_of(last)
             step = np.array([self._evidence.undithered_step(self.spread, *builds)])
             evidence = float(log_wealth(math.copysign(1.0, size) * found, scale, step)[0])
-        finding = self._finding(first, last, limits, size, evidence, count)
         return Gap(
             first=first,
             last=last,
-            finding=Finding.EQUAL if same else finding,
+            finding=Finding.EQUAL if same else self._finding(first, last, limits, size, evidence, count),
             differences=found,
             size=size,
             error=error,
@@ -427,34 +429,23 @@ class Rounds:
         exact = self._question.counted and gap.error == 0.0
         return middle if exact or (gap.is_likely and not soon_equal) else None
 
-    def candidates(self, first: int, last: int) -> tuple[int, ...]:
-        """Return the revisions after one build, up to and with another, that may have changed something."""
-        found = np.nonzero(self._possible[first + 1 : last + 1])[0] + first + 1
-        return tuple(found.tolist()) or (last,)
-
     def middle(self, first: int, last: int) -> int | None:
         """Return the revision whose build divides the candidates of a gap best; `None` if none does."""
-        candidates, evidence = self.candidates(first, last), self._evidence
-        inside = np.array(
-            [at for at in range(candidates[0], candidates[-1]) if at not in evidence.unusable], dtype=np.int64
-        )
+        candidates, evidence = self._question.candidates(first, last), self._evidence
+        inside = np.setdiff1d(np.arange(candidates[0], candidates[-1]), list(evidence.unusable))
         if len(inside) == 0:
             return None
-        broken = policy.breakage(evidence)
-        tried = any(first < at < last for at in evidence.unusable)
-        if tried and broken.all_between(first, last) >= ALL_BROKEN:
+        if any(first < at < last for at in evidence.unusable) and policy.is_all_broken(evidence, first, last):
             return None
         low, high = self._cumulative[first], self._cumulative[last]
         part = np.clip((self._cumulative[inside] - low) / (high - low), 1e-9, 1 - 1e-9)
         bits = -(part * np.log2(part) + (1 - part) * np.log2(1 - part))
-        worth = bits * (1 - broken.probability(inside)) if evidence.unusable else bits
-        built = np.array([at in evidence.built for at in inside.tolist()])
+        worth = bits * (1 - policy.breakage(evidence).probability(inside)) if evidence.unusable else bits
+        built = np.isin(inside, list(evidence.built))
         return int(inside[np.argmax(worth * np.where(built, BUILT_BONUS, 1.0))])
 
     def longest_unseen(self) -> tuple[int, int] | None:
         """Return the neighbours of the map with the most untried revisions between them; `None` without any."""
         pairs = [pair for pair in pairwise(self.positions) if self.middle(*pair) is not None]
-        different = [
-            pair for pair in pairs if self._evidence.build_of(pair[0]) != self._evidence.build_of(pair[1])
-        ]
+        different = [pair for pair in pairs if not self.is_same(*pair)]
         return max(different or pairs, key=lambda pair: pair[1] - pair[0], default=None)

@@ -1,6 +1,6 @@
 """Search for the revisions that changed a metric, until what is named explains the difference of the ends.
 
-An ask/tell object: it says what to measure next, and is told the results. Its stages, in their order:
+An ask/tell object: it says what to measure next, and receives the results. Its stages, in their order:
 
 1. the ends: the outermost revisions that can be built and run;
 2. the guide (`guide`): where builds are expensive, few builds locate the likely changes. Where they are cheap, a
@@ -27,7 +27,7 @@ from perftrail.search import layout_guard
 from perftrail.search.answer import Measure, Purpose, Settled, nothing_usable
 from perftrail.search.conclude import conclude
 from perftrail.search.evidence import Evidence
-from perftrail.search.forecast import NOTHING_LEFT, work_left
+from perftrail.search.forecast import NOTHING_LEFT, open_rounds, work_left
 from perftrail.search.guide import MOST_UNUSABLE, Guide
 from perftrail.search.observation import Batch
 from perftrail.search.posterior import Belief, ClaimProgress, belief_of
@@ -52,7 +52,7 @@ THOROUGH_GAPS = 24
 """Gaps of the first map of a thorough search."""
 
 LOOKS = 3
-"""Most builds inside the history, beyond the map, to look for changes that cancel each other."""
+"""Most builds inside a history without a change, to look for changes that cancel each other."""
 
 MOST_BATCHES = 2000
 """Maximum batches of one search."""
@@ -86,12 +86,10 @@ class Search:
     def tell(self, observation: Observation) -> None:
         """Record an observation, asked for or not. Raises `ValueError` for a position outside the history."""
         self._evidence.add(observation)
-        is_batch = isinstance(observation, Batch) and not observation.certificate
-        self._guide.update(
-            frozenset(sample.position for sample in observation.samples)
-            if isinstance(observation, Batch) and is_batch
-            else None
-        )
+        sampled = None
+        if isinstance(observation, Batch) and not observation.certificate:
+            sampled = frozenset(sample.position for sample in observation.samples)
+        self._guide.update(sampled)
         self._next = None
 
     def ask(self) -> Action:
@@ -188,19 +186,18 @@ class Search:
         return None if hidden else self._rounds.ask()
 
     def _look_inside(self) -> Measure | None:
-        """A round with one more build in the longest gap without one, if no change was found."""
+        """A round with one more build in the longest gap, if no change was found and builds are expensive."""
         named = any(each.finding is Finding.CHANGED for each in self._rounds.gaps())
-        if named or self._has_map or self._looks >= LOOKS:
-            return None
-        return self._divide(self._rounds.longest_unseen(), Purpose.UNSEEN)
-
-    def _divide(self, pair: tuple[int, int] | None, purpose: Purpose) -> Measure | None:
+        pair = None if named or self._has_map or self._looks >= LOOKS else self._rounds.longest_unseen()
         middle = None if pair is None else self._rounds.middle(*pair)
         if pair is None or middle is None:
             return None
+        measure = self._rounds.round_of((*pair, middle), Purpose.UNSEEN)
+        if self._refusal(measure) is not None:
+            return None
         self._looks += 1
         self._rounds.add([middle])
-        return self._rounds.round_of((*pair, middle), purpose)
+        return measure
 
     def _look_outside(self) -> Measure | None:
         """First samples of an untried revision beyond the outermost usable ones, halving the untried range."""
@@ -267,19 +264,23 @@ class Search:
         claim = None
         if not likely or (open_ones and self._rounds.middle(widest.first, widest.last) is None):
             about = widest if likely else self._rounds.compare(gaps[0].first, gaps[-1].last)
+            forecast = open_rounds(about, self.question.threshold_log, self._rounds.level)
             claim = ClaimProgress(
                 blocks=len(about.differences),
-                blocks_left=None,
+                blocks_left=forecast if about.finding is Finding.OPEN else None,
                 around=(widest.first, widest.last) if likely else None,
             )
+        runs = self._rounds.between_changes(gaps)
         return Belief(
             at_or_before=tuple(shares),
-            no_change=0.0 if likely else self.question.confidence,
-            candidates=len(self._rounds.candidates(widest.first, widest.last)),
+            no_change=0.0
+            if likely
+            else math.prod(1 - run.ends.reaches(self.question.threshold_log) for run in runs),
+            candidates=len(self.question.candidates(widest.first, widest.last)),
             before=math.exp(before),
             after=math.exp(before + widest.size),
             sigma=self._rounds.spread / math.sqrt(2),
-            tau=0.0,
+            tau=None,
             claim=claim,
             changes=len(likely),
             span=(widest.first, widest.last) if likely else None,
@@ -289,4 +290,5 @@ class Search:
         """Forecast the work until the search is settled."""
         if isinstance(self.ask(), Settled):
             return NOTHING_LEFT
-        return work_left(self.question, self.belief, invocations=self._evidence.invocations)
+        rounds = None if self._is_guided else self._rounds
+        return work_left(self.question, self.belief, invocations=self._evidence.invocations, rounds=rounds)

@@ -47,7 +47,8 @@ FIRST = 8
 """Number of differences that determine the scale of the first bets."""
 
 HALF_NORMAL = 0.4731
-"""Mean absolute deviation of |normal| from its median, in standard deviations."""
+HALF_NORMAL_MEDIAN = 0.3991
+"""Mean and median absolute deviation of |normal| from its median, in standard deviations."""
 
 TINY = 1e-13
 """Smallest scale: differences of logarithms are not more exact."""
@@ -144,18 +145,20 @@ def excludes_zero(differences: Floats, level: float) -> bool:
     return False
 
 
-def scales(differences: Floats) -> Floats:
+def scales(differences: Floats, *, robust: bool = False) -> Floats:
     """Return the scale of each bet, (n, 1), from absolute values only: they do not reveal the signs.
 
     The first bets share the scale of the first `FIRST` differences. Each later bet uses the differences before it. So
-    no bet depends on a sign that is not known yet.
+    no bet depends on a sign that is not known yet. `robust`: outliers do not widen it; one among the first differences
+    would make all later bets weak.
     """
     sizes = np.abs(differences)
     found = np.empty((len(sizes), 1))
     first, last = 0, 2 * FIRST
     while first < len(sizes):
         known = sizes[: max(first, FIRST)]
-        spread = float(np.abs(known - _median(known)).mean()) / HALF_NORMAL
+        distances = np.abs(known - _median(known))
+        spread = _median(distances) / HALF_NORMAL_MEDIAN if robust else float(distances.mean()) / HALF_NORMAL
         found[first:last] = max(spread, TINY)
         first, last = last, 2 * last
     return found
