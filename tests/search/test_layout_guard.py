@@ -12,6 +12,7 @@ import pytest
 from perftrail.search import Costs, Question, Verdict
 from perftrail.search.evidence import Evidence
 from perftrail.search.layout_guard import (
+    CLEAR,
     HOPELESS,
     MOST_BESIDE,
     USUAL_TAU,
@@ -165,23 +166,41 @@ def test_a_map_of_builds_that_differ_by_half_the_threshold_hides_changes() -> No
 # Builds beside a change.
 
 
-def beside(levels_: dict[int, float]) -> tuple[float, tuple[int, ...]]:
+def beside(levels_: dict[int, float], *fresh: int) -> tuple[float, set[int]]:
     history = Map(levels_)
-    return history.separation().chances[50], wanted(history.question, history.rounds)
+    return history.separation().chances[50], set(wanted(history.question, history.rounds, frozenset(fresh)))
+
+
+CALM = {0: 0.0, 25: 0.011, 49: 0.0, 50: 0.075, 75: 0.062, 99: 0.07}
 
 
 def test_a_change_that_layouts_hardly_explain_needs_no_builds_beside_it() -> None:
-    chance, builds = beside({0: 0.0, 49: 0.0, 50: 0.3, 99: 0.3})
-    assert chance <= 0.01
-    assert builds == ()
+    chance, builds = beside({at: 12 * level for at, level in CALM.items()})
+    assert chance <= 0.01 * CLEAR
+    assert builds == set()
 
 
-def test_a_change_in_doubt_is_measured_with_a_new_build_on_one_side() -> None:
-    chance, builds = beside({0: 0.01, 49: -0.01, 50: 0.05, 99: 0.07})
+def test_a_change_needs_a_build_on_each_side_that_was_not_chosen_by_its_level() -> None:
+    chance, builds = beside(CALM)
+    assert 0.01 * CLEAR < chance <= 0.01
+    assert {49, 50} <= builds
+    before, after = sorted(builds - {49, 50})
+    assert 0 < before < 49
+    assert 50 < after < 99
+    assert beside(CALM, 25, 75)[1] == set()
+
+
+def test_a_change_in_doubt_is_measured_with_new_builds_on_both_sides() -> None:
+    chance, builds = beside({0: 0.01, 49: -0.01, 50: 0.06, 99: 0.08}, 0, 99)
     assert 0.01 < chance < HOPELESS
-    assert {49, 50} <= set(builds)
-    (new,) = set(builds) - {49, 50}
-    assert new not in {0, 99}
+    assert {49, 50} <= builds
+    assert len(builds - {0, 49, 50, 99}) == 2
+
+
+def test_a_build_alone_between_two_edges_may_have_an_unusual_layout() -> None:
+    found = levels(20, 0.002, culprit=10, size=0.2) | {9: -0.2}
+    chances = Map(found).separation().chances
+    assert chances[9] > HOPELESS
 
 
 def test_the_number_of_builds_beside_a_change_is_limited() -> None:

@@ -53,8 +53,10 @@ class _Conclusion:
         self._runs = rounds.between_changes(self._gaps)
         self._allowed = 1 - question.confidence
         self._doubts = layout_guard.doubts(question, evidence, rounds)
+        self._tau = layout_guard.hides(question, evidence, rounds)
         certain = [each for each in self._gaps if each.is_named]
-        sure = [each for each in certain if self._doubts.get(each.last, 0.0) <= self._allowed]
+        most = self._allowed * (layout_guard.CLEAR if self._tau else 1.0)
+        sure = [each for each in certain if self._doubts.get(each.last, 0.0) <= most]
         self._found = [each for each in sure if each.finding is Finding.CHANGED]
         self._below = [each for each in sure if each.finding is Finding.BELOW]
         self._doubted = [each for each in certain if each.finding is Finding.CHANGED and each not in sure]
@@ -72,20 +74,19 @@ class _Conclusion:
         verdict = _verdict(changes, is_open=bool(self._undecided or suspected) or not whole)
         ends = rounds.compare(rounds.positions[0], rounds.positions[-1])
         certified = verdict is Verdict.NONE and ends.finding is Finding.EQUAL
-        tau = layout_guard.hides(question, self._evidence, rounds)
         return Answer(
             verdict=verdict,
             changes=tuple(changes),
             confidence=self._confidence(verdict, changes, suspected),
             minimum_detectable=self._possible,
-            reason=reason or self._reason(changes, suspected, whole=whole, tau=tau),
+            reason=reason or self._reason(changes, suspected, whole=whole),
             ends=_product(self._gaps, ()) if len(ends.differences) < FEWEST_ROUNDS else _effect(ends),
             rest=self._rest(),
             unseen=rounds.longest_unseen(),
             certificate=self._summary(ends) if certified else None,
             below_threshold=tuple(map(self._step, self._below)),
             suspected=tuple(suspected),
-            layouts_hide=bool(self._doubted) or tau > 0.0,
+            layouts_hide=bool(self._doubted) or self._tau > 0.0,
         )
 
     def _is_gradual(self, run: Run) -> bool:
@@ -95,7 +96,7 @@ class _Conclusion:
             and len(run.gaps) > 1
             and not run.is_equal
             and abs(run.ends.size) >= self._question.threshold_log
-            and run.ends.evidence >= math.log(1 / self._rounds.level)
+            and self._rounds.is_certain(run.ends)
             and all(each.finding in (Finding.EQUAL, Finding.BELOW) for each in run.gaps)
             and (
                 not layout_guard.is_doubted(self._question, self._evidence)
@@ -194,11 +195,11 @@ class _Conclusion:
         return found.effect if found.low > 1.0 or found.high < 1.0 else None
 
     def _reason(  # noqa: PLR0911 - one return for each reason, in their order
-        self, changes: Sequence[Change], suspected: Sequence[Suspicion], *, whole: bool, tau: float
+        self, changes: Sequence[Change], suspected: Sequence[Suspicion], *, whole: bool
     ) -> str:
         """Return why a search that was not ended by its budget ended here."""
-        if tau:
-            return f"builds differ by about {100 * tau:.2g} % without any change, perhaps by their memory layouts"
+        if self._tau:
+            return f"builds differ by about {100 * self._tau:.2g} % without any change, perhaps by their memory layouts"
         if suspected:
             return f"{'a further' if changes else 'a'} change is likely, but could not be certified"
         if not changes and not whole:

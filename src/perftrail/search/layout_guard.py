@@ -40,8 +40,12 @@ FEWEST_FOR_TREND = 5
 HIDDEN = 0.5
 """With more builds than a guided search needs, a search ends if layout noise exceeds this share of the threshold."""
 
+LEAST_BESIDE = 3
 MOST_BESIDE = 6
-"""Most builds on one side of a change that are measured to separate it from layouts."""
+"""Least and most builds on one side of a change that are measured to separate it from layouts."""
+
+CLEAR = 0.01
+"""Below this share of the allowed error, layouts do not explain a change, whichever builds were chosen."""
 
 HOPELESS = 0.3
 """Above this probability that layouts explain a change, more builds seldom separate them."""
@@ -75,10 +79,12 @@ class Separation:
     chosen that explain the levels best: with k of them, the least ``n / 2 log(squares within groups) + k PENALTY
     log(n)``, as in Schwarz's criterion. The spread within the groups between them is the layout noise. Layouts alone
     explain the edge between builds L and H, which divides its neighbourhood into two groups, with a probability of at
-    most the sum of three, by Student's t:
+    most the sum of three by Student's t, times the number of possible edges, because it is the best of them:
 
-    - that both groups have equal means, times the number of possible edges, because it is the best of them;
+    - that both groups have equal means;
     - that L belongs to the group of H, and that H belongs to that of L: then the edge is another one.
+
+    A build alone is no group between two edges: it may have an unusual layout.
     """
 
     def __init__(self, rounds: Rounds) -> None:
@@ -134,7 +140,7 @@ class Separation:
                 options = [
                     (squares + self._squares(edge, at), (*edges, edge))
                     for edge in bounds[1:number]
-                    if edge in best[-1]
+                    if edge in best[-1] and (at - edge > 1 or at == count)
                     for squares, edges in [best[-1][edge]]
                 ]
                 if options:
@@ -155,6 +161,8 @@ class Separation:
 
     def _chance(self, edge: int) -> float:
         start, _, stop = self._around(edge)
+        if edge - start == 1 < edge or stop - edge == 1 < len(self._levels) - edge:
+            return 1.0
         tau, freedom = self._noise(sorted({edge, *self._chosen}))
         means = [float(self._levels[start:edge].mean()), float(self._levels[edge:stop].mean())]
         counts = [edge - start, stop - edge]
@@ -165,11 +173,10 @@ class Separation:
         spread = math.sqrt((tau**2 + error**2) * (1 / counts[0] + 1 / counts[1]))
         edges = len(self._levels) - 1
         total = edges * _two_sided(size / spread, freedom)
+        looks = 1 if at_end else edges
         for build, other, direction in ((edge - 1, 1, 1.0), (edge, 0, -1.0)):
             distance = direction * (means[other] - float(self._levels[build])) * math.copysign(1.0, size)
             spread = math.sqrt((tau**2 + error**2) * (1 + 1 / counts[other]))
-            # A build alone between two changes was chosen among all builds, too.
-            looks = edges if counts[1 - other] == 1 and not at_end else 1
             total += looks * _two_sided(distance / spread, freedom) if distance > 0 else 1.0
         return min(1.0, total)
 
@@ -183,8 +190,8 @@ def _may_be_edge(gap: Gap) -> bool:
 def chance_for_gradual(run: Run) -> float:
     """Return the probability that layouts alone give the levels of a run's builds such a trend.
 
-    By the least-squares line of the levels over the positions, and Student's t of its slope: layouts of different
-    builds are independent. 1 with too few builds.
+    By the least-squares line of the levels over the positions, and Student's t of its slope, times the number of gaps:
+    the search chose the builds. 1 with too few builds.
     """
     if len(run.gaps) < FEWEST_FOR_TREND:
         return 1.0
@@ -194,7 +201,7 @@ def chance_for_gradual(run: Run) -> float:
     slope = float(positions @ levels) / squares
     rest = levels - levels.mean() - slope * positions
     error = math.sqrt(float(rest @ rest) / freedom / squares)
-    return _two_sided(slope / max(error, 1e-12), freedom)
+    return min(1.0, len(run.gaps) * _two_sided(slope / max(error, 1e-12), freedom))
 
 
 def _two_sided(distance: float, freedom: float) -> float:
@@ -203,24 +210,27 @@ def _two_sided(distance: float, freedom: float) -> float:
     return float(2 * stdtr(freedom, -abs(distance)))
 
 
-def wanted(question: Question, rounds: Rounds) -> tuple[int, ...]:
+def wanted(question: Question, rounds: Rounds, fresh: frozenset[int]) -> tuple[int, ...]:
     """Return the builds of a round that helps to separate a change from layouts; empty if none does.
 
-    While the noise of samples exceeds that of layouts, these are the builds on both sides. Else one of them is new.
+    The search divides where builds differ, and stops where they look alike: so the builds that it has chosen show
+    too little of layouts. Before a change is named, each of its sides has `LEAST_BESIDE` builds, and one of them is
+    `fresh`: chosen without regard to levels. After that, more builds and rounds decide a change that is in doubt.
     """
-    level = 1 - question.confidence
-    separation = Separation(rounds)
+    level, separation = 1 - question.confidence, Separation(rounds)
+    added: set[int] = set()
+    again: set[int] = set()
     for change in rounds.gaps():
-        if change.finding is not Finding.CHANGED:
+        chance = separation.chances.get(change.last, 1.0)
+        if change.finding is not Finding.CHANGED or not CLEAR * level < chance < HOPELESS:
             continue
-        if not level < separation.chances.get(change.last, 0.0) < HOPELESS:
-            continue
-        before, after = separation.groups(change.last)
-        if change.error > separation.tau and len(change.differences) < MOST_ROUNDS:
-            return (*before[-MOST_BESIDE:], *after[:MOST_BESIDE])
-        for side in sorted((before, after), key=len):
+        sides = separation.groups(change.last)
+        for side in sides:
+            is_short = len(side) < LEAST_BESIDE or fresh.isdisjoint(side)
             wide = sorted(pairwise(side), key=lambda pair: pair[0] - pair[1])
             middle = next((at for pair in wide if (at := rounds.middle(*pair)) is not None), None)
-            if middle is not None and len(side) < MOST_BESIDE:
-                return (change.first, change.last, middle)
-    return ()
+            if middle is not None and (is_short or (chance > level and len(side) < MOST_BESIDE)):
+                added |= {middle, change.first, change.last}
+        if chance > level and change.error > separation.tau and len(change.differences) < MOST_ROUNDS:
+            again |= {*sides[0][-MOST_BESIDE:], *sides[1][:MOST_BESIDE]}
+    return tuple(sorted(added or again))

@@ -81,6 +81,7 @@ class Search:
         )
         self._is_guided = True
         self._looks = 0
+        self._fresh: frozenset[int] = frozenset()
         self._next: Action | None = None
 
     def tell(self, observation: Observation) -> None:
@@ -216,9 +217,12 @@ class Search:
         """A round with one more build on the side of a change that layouts may explain."""
         if not layout_guard.is_doubted(self.question, self._evidence):
             return None
-        builds = layout_guard.wanted(self.question, self._rounds)
+        builds = layout_guard.wanted(self.question, self._rounds, self._fresh)
+        if not builds:
+            return None
+        self._fresh |= set(builds) - set(self._rounds.positions)
         self._rounds.add(builds)
-        return self._rounds.round_of(builds, Purpose.LAYOUTS) if builds else None
+        return self._rounds.round_of(builds, Purpose.LAYOUTS)
 
     @property
     def _has_map(self) -> bool:
