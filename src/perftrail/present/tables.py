@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -338,9 +339,14 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord], revisions: S
     console.print(Text(title, style="bold"))
     for line in pins_words(stored_pins(question)):
         console.print(Text(line))
-    for step in steps:
+    for _, together in groupby(steps, key=_builds_of_round):
+        first, *others = together
+        step = others[-1] if others else first
         words = step_words(step.words, str(step.action.get("purpose", "")))
-        console.print(Text(f"{step.number:>3}  {words}"))
+        number = (
+            f"{first.number} to {step.number}, {len(others) + 1} rounds, the last" if others else first.number
+        )
+        console.print(Text(f"{number:>3}  {words}"))
     if record.answer is None:
         console.print(Text("This search has not ended. perftrail find resumes it.", style="dim"))
         return
@@ -350,6 +356,13 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord], revisions: S
         console.print(Text(f"  {answers[0].account_below_sentence}"))
     for line in _reasons(record.answer):
         console.print(Text(line))
+
+
+def _builds_of_round(step: StepRecord) -> tuple[object, ...]:
+    """Return what is equal for rounds of the same builds, and different for other steps."""
+    order = step.action.get("order")
+    is_round = step.action.get("certificate") and isinstance(order, list)
+    return tuple(sorted(map(str, order))) if is_round and isinstance(order, list) else (step.number,)
 
 
 def _verdicts(answer: Mapping[str, Json] | None) -> str:
