@@ -53,6 +53,7 @@ def shape(output: str) -> str:
     text = re.sub(rf"{number} (?:bytes|KiB|MiB|GiB)\b", "SIZE", text)
     text = re.sub(rf"(?:more than )?{number}", "N", text)
     text = re.sub(r"(?<=the rest, without ).*", without_sign, text)
+    text = re.sub("error probability (?:at most|below) N", "error probability N", text)
     return re.sub(r"[ \t]+", " ", text)
 
 
@@ -73,10 +74,10 @@ def test_a_shown_output_matches_the_same_output_with_other_numbers_only() -> Non
     assert shown.fullmatch(shape(again))
     assert not shown.fullmatch(shape(again.replace("worse", "better")))
     assert not shown.fullmatch(shape(again.replace("end", "other")))
-    explained = "the rest, without this change, is 5.2 % less (95 % interval 2 % less to 1 % more)\n"
-    otherwise = "the rest, without this change, is 13 % more (95 % interval 6 % less to 9 % more)\n"
+    explained = "the rest, without this change, is 5.2 % less (95 % interval × 0.98 to 1.01)\n"
+    otherwise = "the rest, without this change, is 13 % more (95 % interval × 0.94 to 1.09)\n"
     assert pattern(explained).fullmatch(shape(otherwise))
-    assert pattern("at most 0.086 %\n").fullmatch(shape("at most 1.7e-17 %\n"))
+    assert pattern("error probability at most 0.086 %\n").fullmatch(shape("error probability below 0.01 %\n"))
     assert not pattern("from end to end 5 % more\n").fullmatch(shape("from end to end 5 % less\n"))
 
 

@@ -43,8 +43,8 @@ def facts(verdict: str, **answer: Any) -> AnswerFacts:
 def test_the_account_of_one_change_has_the_whole_difference_and_the_rest() -> None:
     found = facts("found", changes=[change("a", 1.4)], ends=difference(1.5), rest=difference(1.07))
     assert found.account_below_sentence == (
-        "from end to end 50 % more; the rest, without this change, is 7.0 % more "
-        "(95 % interval 6.0 % more to 8.0 % more)"
+        "from end to end 50 % more (95 % interval × 1.490 to 1.510); "
+        "the rest, without this change, is 7.0 % more (95 % interval × 1.060 to 1.080)"
     )
 
 
@@ -52,7 +52,8 @@ def test_the_sentence_of_several_changes_has_the_whole_difference_and_the_larges
     changes = [change("a", 1.1), change("b", 0.5)]
     found = facts("several", changes=changes, ends=difference(0.55), rest=difference(1.0))
     assert headline_of([found]) == (
-        "several: 2 changes of wall, from end to end 45 % less: bbbbbbbbbb (50 % less), aaaaaaaaaa (10 % more)"
+        "several: 2 changes of wall, from end to end 45 % less (95 % interval × 0.540 to 0.560): "
+        "bbbbbbbbbb (50 % less), aaaaaaaaaa (10 % more)"
     )
     assert found.account_below_sentence.startswith("the rest, without these changes, is ")
 

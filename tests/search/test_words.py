@@ -178,7 +178,10 @@ def test_answers_are_worded() -> None:
 
 def test_changes_below_the_threshold_are_worded() -> None:
     answer = Oracle(step(15, -0.024), normal(1, 0.002)).settle(Question(revisions=30))
-    assert re.search(r"; from end to end 2\.\d % less$", words.verdict(answer, LABEL))
+    assert re.search(
+        r"; from end to end 2\.\d % less \(95 % interval × 0\.97.* to 0\.97.*\)$",
+        words.verdict(answer, LABEL),
+    )
     small = Change(
         positions=(4,),
         confidence=0.99,
@@ -192,7 +195,7 @@ def test_changes_below_the_threshold_are_worded() -> None:
 
 def test_the_account_of_several_changes_is_worded() -> None:
     answer = Oracle(steps((6, 0.3), (14, 0.2)), normal(1, 0.01)).settle(Question(revisions=20))
-    account = r"; from end to end 6\d % more; the rest, without these changes, is .*\(.* to .*\)"
+    account = r"; from end to end 6\d % more \(.*\); the rest, without these changes, is .* \(.* to .*\)"
     assert re.search(account, words.verdict(answer, LABEL))
 
 

@@ -285,7 +285,7 @@ class InsideMerge:
         }
 
 
-def noisy_words(noisy: int, *, no_change: bool) -> Iterator[str]:
+def noisy_words(noisy: int, *, no_change: bool, mostly: bool = False) -> Iterator[str]:
     """Yield notes that noisy samples were used, and what they can hide; `no_change`: the answer has no change.
 
     >>> list(noisy_words(2, no_change=False))
@@ -293,7 +293,9 @@ def noisy_words(noisy: int, *, no_change: bool) -> Iterator[str]:
     >>> [words[:49] for words in noisy_words(2, no_change=True)][1:], list(noisy_words(0, no_change=True))
     (['noise can hide a change that shows only on a quie'], [])
     """
-    if noisy:
+    if mostly:
+        yield "other processes used the machine during most samples"
+    elif noisy:
         yield f"used {counted(noisy, 'noisy sample')}, taken while other processes used the machine"
     if noisy and no_change:
         yield (

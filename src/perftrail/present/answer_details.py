@@ -112,7 +112,8 @@ def noise_words(answer: FindAnswer) -> Iterator[str]:
     """Yield how noisy samples were treated."""
     if answer.discarded:
         yield f"discarded and repeated {counted(answer.discarded, 'noisy sample')}"
-    yield from noisy_words(answer.noisy, no_change=answer.answer.verdict == "none")
+    no_change = answer.answer.verdict == "none"
+    yield from noisy_words(answer.noisy, no_change=no_change, mostly=answer.mostly_noisy)
 
 
 def reboot_words(answer: FindAnswer) -> Iterator[str]:
@@ -268,7 +269,8 @@ def table_noise_words(table: FindTable) -> Iterator[str]:
     if discarded:
         yield f"discarded and repeated {counted(discarded, 'noisy sample')}"
     none = any(each.answer.verdict == "none" for each in table.answers)
-    yield from noisy_words(sum(each.noisy for each in groups.values()), no_change=none)
+    mostly = any(each.mostly_noisy for each in groups.values())
+    yield from noisy_words(sum(each.noisy for each in groups.values()), no_change=none, mostly=mostly)
 
 
 def _row(answer: FindAnswer, number: int, *, with_culprit: bool) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def answer_sentence(answers: Sequence[AnswerFacts]) -> str:
     (answer,) = answers
     if len(answer.changes) > 1:
         names = ", ".join(_short(change) for change in sorted(answer.changes, key=_smallness))
-        ends = "" if answer.ends is None else f", from end to end {relative(answer.ends.value)}"
+        ends = "" if answer.ends is None else f", from end to end {words.interval_words(answer.ends)}"
         return f"{len(answer.changes)} changes of {answer.metric}{ends}: {names}"
     if answer.changes:
         return change_sentence(answer.changes[0])

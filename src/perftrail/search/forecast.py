@@ -61,17 +61,11 @@ def rounds_left(gap: Gap, level: float) -> int | None:
 
 
 def rounds_to_equality(gap: Gap, threshold: float) -> int | None:
-    """Forecast the rounds until two builds are equal within the threshold; `None` if their difference is larger.
-
-    The width of the interval falls with the square root of the number of rounds.
-    """
-    count, width = len(gap.differences), (gap.limits.high - gap.limits.low) / 2
-    if count < FORECAST_ROUNDS or not math.isfinite(width):
+    """Forecast the further rounds until two builds are equal within the threshold; `None` if they are not."""
+    count, wanted = len(gap.differences), gap.rounds_to_equality(threshold)
+    if count < FORECAST_ROUNDS:
         return USUAL_ROUNDS[0]
-    if abs(gap.size) >= threshold:
-        return None
-    wanted = count * (width / (threshold - abs(gap.size))) ** 2
-    return min(MOST_ROUNDS, max(1, math.ceil(wanted) - count))
+    return max(1, math.ceil(min(wanted, MOST_ROUNDS)) - count) if abs(gap.size) < threshold else None
 
 
 def open_rounds(gap: Gap, threshold: float, level: float) -> tuple[int, int]:

@@ -13,7 +13,7 @@ inside that look flat need no further rounds: a change there would show at the e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from statistics import NormalDist
@@ -60,6 +60,10 @@ a few is not visible otherwise."""
 
 MOST_ROUNDS = 64
 """Rounds after which two builds stay undecided, if no build divides the gap between them."""
+
+FORECAST_FROM = 16
+"""From this round on, two builds stay undecided if no difference is likely and their equality would need twice
+`MOST_ROUNDS`."""
 
 SIZE_ROUNDS = 24
 """Rounds after which the estimate decides whether a certain change reaches the threshold."""
@@ -136,6 +140,14 @@ class Gap:
             return float(abs(self.size) >= threshold) if len(self.differences) else 0.5
         normal = NormalDist(self.size, self.error)
         return 1.0 - normal.cdf(threshold) + normal.cdf(-threshold)
+
+    def rounds_to_equality(self, threshold: float) -> float:
+        """Forecast all rounds until the builds are equal within a threshold; infinite if their difference is larger.
+
+        The width of the interval falls with the square root of the number of rounds.
+        """
+        width, room = (self.limits.high - self.limits.low) / 2, threshold - abs(self.size)
+        return len(self.differences) * (width / room) ** 2 if room > 0 else math.inf
 
     def is_flat(self, threshold: float, errors: float) -> bool:
         """Whether a difference of the threshold is unlikely."""
@@ -298,8 +310,11 @@ class Rounds:
         if not inside and run.ends.is_likely:
             # Many small steps: each is certified to be below the threshold, and their sum to be real.
             inside = [each for each in run.gaps if each.finding is Finding.OPEN]
-            is_certain = run.ends.evidence >= math.log(1 / self.level)
-            return inside if is_certain or run.ends.finding is not Finding.OPEN else [*inside, run.ends]
+            return (
+                inside
+                if self.is_certain(run.ends) or run.ends.finding is not Finding.OPEN
+                else [*inside, run.ends]
+            )
         return [*inside, run.ends] if run.ends.finding is Finding.OPEN else inside
 
     def _open_gaps(self, run: Run) -> list[Gap]:
@@ -380,16 +395,17 @@ class Rounds:
             builds = self._evidence.build_of(first), self._evidence.build_of(last)
             step = np.array([self._evidence.undithered_step(self.spread, *builds)])
             evidence = float(log_wealth(math.copysign(1.0, size) * found, scale, step)[0])
-        return Gap(
+        gap = Gap(
             first=first,
             last=last,
-            finding=Finding.EQUAL if same else self._finding(first, last, limits, size, evidence, count),
+            finding=Finding.EQUAL if same else Finding.OPEN,
             differences=found,
             size=size,
             error=error,
             limits=limits,
             evidence=evidence,
         )
+        return gap if same else replace(gap, finding=self._finding(gap))
 
     def _size(self, differences: Floats) -> float:
         """Return the centre of differences; of a metric with coarse steps their mean: the centre is a step."""
@@ -401,22 +417,25 @@ class Rounds:
         tolerance = max(EXACT_SPREAD * abs(size), EXACT_STEP * self._question.threshold_log)
         return self._question.counted and bool(np.ptp(differences) <= tolerance)
 
-    def _finding(
-        self, first: int, last: int, limits: Bounds, size: float, evidence: float, count: int
-    ) -> Finding:
-        threshold = self._question.threshold_log
-        divisible, certain = self.middle(first, last) is not None, evidence >= math.log(1 / self.level)
-        if limits.within(threshold):
+    def _finding(self, gap: Gap) -> Finding:
+        threshold, count = self._question.threshold_log, len(gap.differences)
+        divisible, certain = self.middle(gap.first, gap.last) is not None, self.is_certain(gap)
+        if gap.limits.within(threshold):
             return Finding.BELOW if certain and not divisible else Finding.EQUAL
-        if any(first < at < last for at in self.positions):  # the ends of a run
-            return Finding.UNDECIDED if count >= MOST_ROUNDS else Finding.OPEN
-        if not certain and count >= MOST_ROUNDS:
+        slow = count >= FORECAST_FROM and not gap.is_likely and gap.evidence <= 0
+        hopeless = slow and gap.rounds_to_equality(threshold) > 2 * MOST_ROUNDS
+        are_ends = any(gap.first < at < gap.last for at in self.positions)
+        if (are_ends or not certain) and (count >= MOST_ROUNDS or hopeless):
             return Finding.UNDECIDED
-        if divisible or not certain:
+        if are_ends or divisible or not certain:
             return Finding.OPEN
-        if max(limits.low, -limits.high) < threshold and count < SIZE_ROUNDS:
+        if max(gap.limits.low, -gap.limits.high) < threshold and count < SIZE_ROUNDS:
             return Finding.OPEN
-        return Finding.CHANGED if abs(size) >= threshold else Finding.BELOW
+        return Finding.CHANGED if abs(gap.size) >= threshold else Finding.BELOW
+
+    def is_certain(self, gap: Gap) -> bool:
+        """Whether two builds certainly differ."""
+        return gap.evidence >= math.log(1 / self.level)
 
     # Dividing.
 

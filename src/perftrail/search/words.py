@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.model.program import LARGEST_LAYOUT_EFFECT, layout_words
-from perftrail.model.wording import change, counted, duration, percent
+from perftrail.model.wording import change, counted, decimals, duration, percent
 from perftrail.search.answer import Verdict
 from perftrail.search.observation import Batch, BootSession, Built, CannotRelink, Unusable
 
@@ -24,6 +24,9 @@ SPREADS_DIFFER = 2.0
 """A change that multiplies or divides the spread of the samples by this is reported."""
 
 VERY_LIKELY = 0.95
+
+LEAST_ERROR = 1e-4
+"""Smaller error probabilities are not distinguished."""
 
 MOST_NAMED = 6
 """Builds of a round that are named."""
@@ -146,15 +149,26 @@ def account_words(ends: Effect | None, rest: Effect | None, changes: int) -> str
 
     >>> from perftrail.search.answer import Effect
     >>> account_words(Effect(value=0.55, low=0.54, high=0.56), Effect(value=0.97, low=0.95, high=0.99), 5)
-    'from end to end 45 % less; the rest, without these changes, is 3.0 % less (95 % interval 5.0 % less to 1.0 % less)'
+    'from end to end 45 % less (95 % interval × 0.540 to 0.560); the rest, without these changes, is 3.0 % less \
+(95 % interval × 0.950 to 0.990)'
     """
     if ends is None or rest is None:
         return ""
     if not changes:
-        return f"from end to end {change(ends.value)}" if ends.low > 1 or ends.high < 1 else ""
+        return f"from end to end {interval_words(ends)}" if ends.low > 1 or ends.high < 1 else ""
     which = "this change" if changes == 1 else "these changes"
-    interval = f"95 % interval {change(rest.low)} to {change(rest.high)}"
-    return f"from end to end {change(ends.value)}; the rest, without {which}, is {change(rest.value)} ({interval})"
+    return f"from end to end {interval_words(ends)}; the rest, without {which}, is {interval_words(rest)}"
+
+
+def interval_words(effect: Effect) -> str:
+    """Return a change with its 95 % interval.
+
+    >>> from perftrail.search.answer import Effect
+    >>> interval_words(Effect(value=1.02, low=0.99, high=1.05))
+    '2.0 % more (95 % interval × 0.990 to 1.050)'
+    """
+    digits = decimals(effect.value, effect.low, effect.high)
+    return f"{change(effect.value)} (95 % interval × {effect.low:.{digits}f} to {effect.high:.{digits}f})"
 
 
 def unseen_words(revisions: int, after: str, before: str) -> str:
@@ -174,7 +188,8 @@ def certified(summary: Summary) -> str:
     """Return the evidence of rounds in words."""
     rounds = f"{counted(summary.blocks, 'round')} ({counted(summary.invocations, 'run')})"
     over = f" over {summary.layouts} layouts" if summary.layouts > 1 else ""
-    return f"certified in {rounds}{over}, error probability at most {_percent(summary.error)}"
+    error = f"at most {_percent(summary.error)}" if summary.error >= LEAST_ERROR else "below 0.01 %"
+    return f"certified in {rounds}{over}, error probability {error}"
 
 
 def certified_equal(summary: Summary) -> str:

@@ -401,7 +401,10 @@ def _reservations(answers: Sequence[Mapping[str, Json]]) -> Iterable[str]:
     """Yield the limits of an answer."""
     noisy = max((answer_number(each.get("noisy", 0)) for each in answers), default=0.0)
     none = any(each["verdict"] == "none" for each in answers)
-    yield from (f"{capitalised(words)}." for words in noisy_words(round(noisy), no_change=none))
+    mostly = any(each.get("mostly_noisy") is True for each in answers)
+    yield from (
+        f"{capitalised(words)}." for words in noisy_words(round(noisy), no_change=none, mostly=mostly)
+    )
     yield from dict.fromkeys(str(text) for each in answers for text in answer_items(each, "other_machines"))
     yield from (
         f"perftrail searched by instructions and certified by {escaped(str(each['certified_metric']))}."
