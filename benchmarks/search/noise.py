@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import mean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from perftrail.model.source import Source
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision
 from perftrail.model.target import resolve
-from perftrail.search import Budget
+from perftrail.search import Answer, Budget, Change, Kind
 from perftrail.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from perftrail.model.json_data import Json
     from perftrail.model.subject import Merge, Subject
 
-COLUMNS = ("row", "claims", "right", "95 % interval", "whole", "unclear", "builds", "runs", "of rounds")
 BUILD_SECONDS = 10.0
 LEVEL_SECONDS = 1.0
 
@@ -56,8 +55,12 @@ LEVEL_SECONDS = 1.0
 class Row:
     """A truth and its noise; sizes are relative, times are in samples.
 
-    `change` is the effect of each change, alternately up and down, and `changes` their number. With `plateau`, two of
-    them are at 30 and 70 % of the revisions, and the last build is equal to the first. `sigma` is the scatter of
+    `change` is the effect of each change, alternately up and down, and `changes` their number. With `between`, each
+    change has a random size between two multiples of the threshold: a random direction with `both`, else all make the
+    program faster. With `plateau`, two of them are at 30 and 70 % of the revisions, and the last build is equal to the
+    first. With `artefacts`, the builds before the change are equal, and so are those from it on. A quarter of the
+    revisions has a small change of standard deviation `small`, and each revision costs `creep` more. A search may use
+    `runs` for each change; 0 is no limit. A build takes `build_seconds`. `sigma` is the scatter of
     samples, `tau` that of layouts. `bursts` is the share of samples in bursts of 3 to 9 by other processes, and
     `burst_size` their cost. `jump` moves the machine's level once, `ramp` slowly, `walk` at every sample. `tails` is
     the number of degrees of freedom of t, 0 for normal. `step` is the resolution of the metric, in units of the level.
@@ -69,7 +72,14 @@ class Row:
     name: str
     change: float = 0.1
     changes: int = 1
+    between: tuple[float, float] | None = None
+    both: bool = False
     plateau: bool = False
+    artefacts: bool = False
+    small: float = 0.0
+    creep: float = 0.0
+    runs: int = 0
+    build_seconds: float = BUILD_SECONDS
     threshold: float = 0.05
     thorough: bool = False
     revisions: int = 200
@@ -91,6 +101,8 @@ class Row:
     warm_up: float = 0.0
     busy: bool = False
 
+
+SEVERAL: Mapping[str, Any] = {"revisions": 120, "sigma": 0.02, "runs": 200, "build_seconds": 0.1}
 
 ROWS = (
     Row(
@@ -141,6 +153,28 @@ ROWS = (
         Row(name=f"layouts of {ratio:g} σ, relinked", tau=0.02 * ratio, sigma=0.02, relinks=True)
         for ratio in (1.0, 3.0)
     ),
+    Row(name="changed and reverted", changes=2, revisions=120, sigma=0.02, thorough=True),
+    Row(name="one change of the artefact, busy machine", busy=True, artefacts=True, tau=0.02, change=0.17),
+    Row(name="a creep of 0.4 % at each of 120 revisions", change=0.0, creep=0.004, revisions=120, sigma=0.01),
+    Row(
+        name="5 changes among small true steps of 1 %",
+        changes=5,
+        between=(1.2, 4),
+        small=0.01,
+        **SEVERAL,
+    ),
+    *(
+        Row(
+            name=f"{changes} changes of {low} to {high} thresholds, {'both directions' if both else 'faster'}",
+            changes=changes,
+            between=(low, high),
+            both=both,
+            **SEVERAL,
+        )
+        for changes in (2, 4, 6)
+        for low, high in ((1, 2), (2, 6))
+        for both in (False, True)
+    ),
     Row(name="plain, d/σ 3.2, 1000 revisions, 15 % unbuildable", revisions=1000, unbuildable=0.15, tau=0.009),
     Row(
         name="plain, no change, 1000 revisions",
@@ -155,12 +189,15 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The level of each revision as a logarithm, the unbuildable revisions, and the changes."""
+    """The level of each revision as a logarithm, the unbuildable revisions, and the changes of the threshold or more.
+
+    Revisions with the same number in `artefacts` have the same build.
+    """
 
     levels: tuple[float, ...]
+    artefacts: tuple[int, ...]
     unbuildable: frozenset[int]
     changes: tuple[int, ...]
-    equal_ends: bool
 
 
 def history_of(row: Row, rng: np.random.Generator) -> History:
@@ -171,19 +208,35 @@ def history_of(row: Row, rng: np.random.Generator) -> History:
     else:
         positions = sorted(rng.choice(np.arange(1, count), size=row.changes, replace=False).tolist())
     has_any = row.change != 0 or row.slow_share > 0
-    levels = np.zeros(count)
+    levels = (
+        np.cumsum(rng.normal(0, row.small, count) * (rng.random(count) < 1 / 4))
+        if row.small
+        else np.zeros(count)
+    )
+    levels += math.log1p(row.creep) * np.arange(count)
     for number, position in enumerate(positions if row.change else ()):
-        levels[position:] += math.log1p(row.change) * (1 if number % 2 == 0 else -1)
+        levels[position:] += _size(row, number, rng)
     unbuildable: set[int] = set()
     while len(unbuildable) < row.unbuildable * count:
         start = int(rng.integers(1, count - 1))
         unbuildable |= set(range(start, min(start + int(rng.geometric(1 / 3)), count - 1)))
+    artefacts = [int(at >= positions[0]) if row.artefacts else at for at in range(count)]
+    if row.plateau:
+        artefacts[-1] = artefacts[0]
     return History(
         levels=tuple(levels.tolist()),
+        artefacts=tuple(artefacts),
         unbuildable=frozenset(unbuildable),
         changes=tuple(positions) if has_any else (),
-        equal_ends=row.plateau,
     )
+
+
+def _size(row: Row, number: int, rng: np.random.Generator) -> float:
+    """Draw the size of a change, as a logarithm."""
+    if row.between is None:
+        return math.log1p(row.change) * (1 if number % 2 == 0 else -1)
+    size = math.log1p(row.threshold * float(rng.uniform(*row.between)))
+    return size if row.both and rng.random() < 0.5 else -size
 
 
 @dataclass
@@ -223,7 +276,7 @@ class SimulatedMachine:
 
     def _noise(self, number: int, layout: int) -> float:
         row, rng = self.row, self.rng
-        content = 0 if self.history.equal_ends and number == row.revisions - 1 else number
+        content = self.history.artefacts[number]
         if (content, layout) not in self.layouts:
             self.layouts[content, layout] = row.tau * float(rng.standard_normal())
         total = self.layouts[content, layout]
@@ -291,7 +344,7 @@ class SimulatedSource:
 
 @dataclass
 class SimulatedBuilder:
-    """Builds in simulated time: a build takes ten seconds, relinking takes one."""
+    """Builds in simulated time; relinking takes one second."""
 
     history: History
     machine: SimulatedMachine
@@ -306,14 +359,13 @@ class SimulatedBuilder:
         """Build a revision."""
         key, number = self.key(subject, recipe), int(subject.revision.id[1:])
         if key not in self.built:
-            self.machine.clock += BUILD_SECONDS
-            artefact = (
-                "r0" if self.history.equal_ends and number == len(self.history.levels) - 1 else f"r{number}"
-            )
+            seconds = self.machine.row.build_seconds
+            self.machine.clock += seconds
+            artefact = f"r{self.history.artefacts[number]}"
             self.built[key] = (
-                Failure(stage="build", message="error", seconds=BUILD_SECONDS)
+                Failure(stage="build", message="error", seconds=seconds)
                 if number in self.history.unbuildable
-                else Built(key=key, artefact=artefact, directory=f"/builds/{artefact}", seconds=BUILD_SECONDS)
+                else Built(key=key, artefact=artefact, directory=f"/builds/{artefact}", seconds=seconds)
             )
         return self.built[key]
 
@@ -364,7 +416,11 @@ class SimulatedBuilder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The answer and the cost of one search; `right` is `None` if the answer claims nothing."""
+    """The answer and the cost of one search; `right` is `None` if the answer claims nothing.
+
+    `named` counts the changes of the threshold or more that it named, and `changes` all of them. `rest` states whether
+    the interval of the rest contains the truth; `None` without one.
+    """
 
     verdict: str
     right: bool | None
@@ -374,6 +430,9 @@ class Outcome:
     certificate: int
     seconds: float
     certificate_seconds: float
+    changes: int
+    named: int
+    rest: bool | None
 
 
 def search(row: Row, seed: int) -> Outcome:
@@ -408,7 +467,7 @@ def search(row: Row, seed: int) -> Outcome:
         range=None,
         threshold=row.threshold,
         confidence=0.99,
-        budget=Budget(),
+        budget=Budget(invocations=row.runs * row.changes or None),
         thorough=row.thorough,
     )
     finding = Find(session, request).events()
@@ -425,28 +484,58 @@ def search(row: Row, seed: int) -> Outcome:
 def _judge(
     row: Row, history: History, answer: FindAnswer, machine: SimulatedMachine, store: MemoryStore
 ) -> Outcome:
-    verdict = str(answer.answer.verdict)
-    named = [set(change.positions) for change in answer.answer.changes]
+    verdict, found = str(answer.answer.verdict), answer.answer.changes
     true = set(history.changes)
     right: bool | None = None
     if verdict == "none":
-        right = not true or (row.plateau and not row.thorough)
+        right = not true or (not row.thorough and _is_equal(row, history))
     elif verdict != "unclear":
-        right = all(positions & true for positions in named)
+        right = all(_is_true(row, history, change) for change in found)
+    singled = {each for change in found for each in {*change.positions} & true if _is_narrow(change, history)}
     [record] = store.searches()
     steps = [step for step in store.steps(record.key, record.machine) if step.action.get("certificate")]
     return Outcome(
         verdict=verdict,
         right=right,
-        complete=bool(right)
-        and (len(named) == len(true))
-        and all(len(each) == 1 or _only_broken(each, history) for each in named),
+        complete=bool(right) and singled == true,
         builds=answer.builds,
         invocations=answer.invocations,
         certificate=sum(len(_list(step.action["order"])) for step in steps),
         seconds=machine.clock,
         certificate_seconds=sum(_number(step.observation["seconds"]) for step in steps),
+        changes=len(true),
+        named=len(singled),
+        rest=_covers_rest(row, history, answer.answer) if right and found else None,
     )
+
+
+def _is_equal(row: Row, history: History) -> bool:
+    return not row.slow_share and abs(history.levels[-1] - history.levels[0]) < math.log1p(row.threshold)
+
+
+def _is_true(row: Row, history: History, change: Change) -> bool:
+    """Whether a named step contains a change of half the threshold or more; a gradual change must contain none."""
+    levels, first, last = history.levels, change.positions[0], change.positions[-1]
+    if change.kind is Kind.RAMP:
+        whole = abs(levels[last] - levels[first - 1]) >= math.log1p(row.threshold) / 2
+        return whole and not {*change.positions} & {*history.changes}
+    steps = (abs(levels[at] - levels[at - 1]) for at in change.positions)
+    return bool({*change.positions} & {*history.changes}) or max(steps) >= math.log1p(row.threshold) / 2
+
+
+def _is_narrow(change: Change, history: History) -> bool:
+    """Whether a range is as narrow as possible: all its revisions except the last do not build."""
+    return {*change.positions} - {max(change.positions)} <= history.unbuildable
+
+
+def _covers_rest(row: Row, history: History, answer: Answer) -> bool | None:
+    """Whether the interval of the rest contains what the named changes do not explain."""
+    if answer.rest is None or row.slow_share:
+        return None
+    levels = history.levels
+    named = sum(levels[change.positions[-1]] - levels[change.positions[0] - 1] for change in answer.changes)
+    rest = levels[-1] - levels[0] - named
+    return math.log(answer.rest.low) <= rest <= math.log(answer.rest.high)
 
 
 def _list(value: Json) -> list[Json]:
@@ -459,17 +548,14 @@ def _number(value: Json) -> float:
     return value
 
 
-def _only_broken(positions: set[int], history: History) -> bool:
-    """Whether a range is as narrow as possible: all its revisions except the last do not build."""
-    return positions - {max(positions)} <= history.unbuildable
-
-
 HEAD = (
     "row",
     "histories",
     "correct claims",
     "95 % interval",
+    "changes named",
     "complete answers",
+    "rest in its interval",
     "unclear",
     "builds",
     "runs (median)",
@@ -526,6 +612,7 @@ def _store(file: Path | None, row: Row, seed: int, outcome: Outcome) -> None:
 def _cells(row: Row, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     claims = [each for each in outcomes if each.right is not None]
     right = sum(bool(each.right) for each in claims)
+    rests = [each.rest for each in outcomes if each.rest is not None]
     low, high = interval(right, len(claims)) if claims else (0.0, 1.0)
     certificate = sum(each.certificate_seconds for each in outcomes) / sum(each.seconds for each in outcomes)
     return (
@@ -533,7 +620,9 @@ def _cells(row: Row, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
         str(len(outcomes)),
         f"{right} of {len(claims)}",
         f"[{low:.3f}, {high:.3f}]",
+        f"{sum(each.named for each in outcomes)} of {sum(each.changes for each in outcomes)}",
         f"{sum(each.complete for each in outcomes) / len(outcomes):.0%}",
+        f"{sum(rests)} of {len(rests)}",
         f"{1 - len(claims) / len(outcomes):.0%}",
         f"{mean(each.builds for each in outcomes):.1f}",
         f"{median(each.invocations for each in outcomes):.0f}",

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search.guide import most_builds
-from perftrail.search.rounds import FEWEST_FLAT, MOST_ROUNDS, Finding
+from perftrail.search.rounds import FLAT_ERRORS, MOST_ROUNDS, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from perftrail.search.evidence import Evidence
     from perftrail.search.question import Question
@@ -28,11 +28,14 @@ USUAL_FREEDOM = 3
 for C and Rust."""
 
 ALONE_FREEDOM = 2.5
-"""Degrees of freedom for a change next to an end, with one build on that side: nothing averages the tails of its
-layout, which are heavier than normal."""
+"""Degrees of freedom for a change with one build on a side: nothing averages the tails of its layout, which are
+heavier than normal."""
 
-PENALTY = 2.0
+PENALTY = 1.5
 """Each edge costs this many logarithms of the number of builds: its place and its size."""
+
+EFFICIENCY = 2 / 3
+"""The degrees of freedom of each squared difference of neighbours."""
 
 FEWEST_FOR_TREND = 5
 """Fewest gaps of a gradual change."""
@@ -75,16 +78,17 @@ def hides(question: Question, evidence: Evidence, rounds: Rounds) -> float:
 class Separation:
     """Which certain changes are separated from layouts.
 
-    The certain changes, and gaps that may soon be one, are edges between the builds' levels. First the edges are
-    chosen that explain the levels best: with k of them, the least ``n / 2 log(squares within groups) + k PENALTY
-    log(n)``, as in Schwarz's criterion. The spread within the groups between them is the layout noise. Layouts alone
-    explain the edge between builds L and H, which divides its neighbourhood into two groups, with a probability of at
-    most the sum of three by Student's t, times the number of possible edges, because it is the best of them:
+    The certain changes, and gaps that may soon be one, are edges between the builds' levels. The largest are chosen that
+    explain the levels best: with k of them, the least ``n / 2 log(squares) + k PENALTY log(n)``, as in Schwarz's
+    criterion. The other differences of neighbours show the layout noise: half of their squares (von Neumann 1941), so that
+    small true changes count little. Layouts alone explain the edge between builds L and H, with up to `MOST_BESIDE`
+    builds on each side until the next edge, with a probability of at most the sum of three by Student's t, times the
+    number of possible edges, because it is the best of them:
 
-    - that both groups have equal means;
-    - that L belongs to the group of H, and that H belongs to that of L: then the edge is another one.
+    - that both sides have equal means;
+    - that L belongs to the side of H, and that H belongs to that of L: then the edge is another one.
 
-    A build alone is no group between two edges: it may have an unusual layout.
+    A build above or below both of its neighbours may have an unusual layout: it is no side by itself.
     """
 
     def __init__(self, rounds: Rounds) -> None:
@@ -97,12 +101,14 @@ class Separation:
         ]
         self._levels, self._errors = levels[kept], errors[kept]
         self._positions = tuple(positions[at] for at in kept)
-        self._edges = [at for at, build in enumerate(kept) if at and _may_be_edge(gaps[build - 1])]
-        self._chosen = self._best_edges()
-        chances = {edge: self._chance(edge) for edge in self._edges}
+        self._squares = (np.diff(self._levels) ** 2 - self._errors[1:] ** 2 - self._errors[:-1] ** 2) / 2
+        threshold = rounds.threshold
+        edges = [at for at, build in enumerate(kept) if at and _may_be_edge(gaps[build - 1], threshold)]
+        self._chosen = self._best_edges(edges)
+        chances = {edge: self._chance(edge) for edge in edges}
         self.chances = {self._positions[edge]: chance for edge, chance in chances.items()}
         """For each change, by its last position, a bound of the probability that layouts alone explain it."""
-        self._edge_of = {self._positions[edge]: edge for edge in self._edges}
+        self._edge_of = {self._positions[edge]: edge for edge in edges}
 
     @property
     def tau(self) -> float:
@@ -114,60 +120,41 @@ class Separation:
         start, edge, stop = self._around(self._edge_of[last])
         return self._positions[start:edge], self._positions[edge:stop]
 
-    def _squares(self, start: int, stop: int) -> float:
-        """Return the squares around the mean within a group that the noise of samples does not explain."""
-        group, errors = self._levels[start:stop], self._errors[start:stop]
-        if len(group) < 2:
-            return 0.0
-        return max(float(((group - group.mean()) ** 2).sum()) - float((errors**2).sum()), 0.0)
+    def _noise(self, edges: Collection[int]) -> tuple[float, float]:
+        """Return the layout noise and its degrees of freedom, from the differences of neighbours without an edge."""
+        rest = np.delete(self._squares, [edge - 1 for edge in edges])
+        squares = USUAL_TAU**2 * USUAL_FREEDOM + max(float(rest.sum()), 0.0)
+        counted = USUAL_FREEDOM + len(rest)
+        return math.sqrt(squares / counted), USUAL_FREEDOM + EFFICIENCY * len(rest)
 
-    def _noise(self, edges: Sequence[int]) -> tuple[float, float]:
-        """Return the layout noise and its degrees of freedom, from the spread within the groups between edges."""
-        bounds = [0, *sorted(edges), len(self._levels)]
-        squares = USUAL_TAU**2 * USUAL_FREEDOM + sum(self._squares(*pair) for pair in pairwise(bounds))
-        freedom = USUAL_FREEDOM + len(self._levels) - len(bounds) + 1
-        return math.sqrt(squares / freedom), freedom
-
-    def _best_edges(self) -> tuple[int, ...]:
-        """Return the edges that explain the levels best, by dynamic programming over the number of edges."""
-        count, bounds = len(self._levels), [0, *self._edges, len(self._levels)]
-        best: list[dict[int, tuple[float, tuple[int, ...]]]] = [
-            {at: (self._squares(0, at), ()) for at in bounds[1:]}
-        ]
-        for _ in self._edges:
-            row: dict[int, tuple[float, tuple[int, ...]]] = {}
-            for number, at in enumerate(bounds[1:], start=1):
-                options = [
-                    (squares + self._squares(edge, at), (*edges, edge))
-                    for edge in bounds[1:number]
-                    if edge in best[-1] and (at - edge > 1 or at == count)
-                    for squares, edges in [best[-1][edge]]
-                ]
-                if options:
-                    row[at] = min(options)
-            best.append(row)
-        usual, n = USUAL_TAU**2 * USUAL_FREEDOM, count + USUAL_FREEDOM
-        scores = [
-            (n / 2 * math.log(usual + row[count][0]) + number * PENALTY * math.log(n), row[count][1])
-            for number, row in enumerate(best)
-            if count in row
-        ]
-        return min(scores)[1]
+    def _best_edges(self, edges: Sequence[int]) -> frozenset[int]:
+        """Return the edges that explain the levels best, without a build above or below both of its neighbours."""
+        n, steps = len(self._levels) + USUAL_FREEDOM, np.diff(self._levels)
+        chosen: list[int] = []
+        best, found = math.inf, frozenset[int]()
+        for edge in (None, *sorted(edges, key=lambda edge: -self._squares[edge - 1])):
+            if edge is not None:
+                beside = [steps[other - 1] for other in (edge - 1, edge + 1) if other in chosen]
+                if any(step * steps[edge - 1] < 0 for step in beside):
+                    continue
+                chosen.append(edge)
+            score = n * math.log(self._noise(chosen)[0]) + len(chosen) * PENALTY * math.log(n)
+            if score < best:
+                best, found = score, frozenset(chosen)
+        return found
 
     def _around(self, edge: int) -> tuple[int, int, int]:
         start = max((at for at in self._chosen if at < edge), default=0)
         stop = min((at for at in self._chosen if at > edge), default=len(self._levels))
-        return start, edge, stop
+        return max(start, edge - MOST_BESIDE), edge, min(stop, edge + MOST_BESIDE)
 
     def _chance(self, edge: int) -> float:
         start, _, stop = self._around(edge)
-        if edge - start == 1 < edge or stop - edge == 1 < len(self._levels) - edge:
-            return 1.0
-        tau, freedom = self._noise(sorted({edge, *self._chosen}))
+        tau, freedom = self._noise(self._chosen)
         means = [float(self._levels[start:edge].mean()), float(self._levels[edge:stop].mean())]
         counts = [edge - start, stop - edge]
         at_end = edge in (1, len(self._levels) - 1)
-        freedom = ALONE_FREEDOM if at_end else freedom
+        freedom = ALONE_FREEDOM if 1 in counts else freedom
         error = float(self._errors[start:stop].mean())
         size = means[1] - means[0]
         spread = math.sqrt((tau**2 + error**2) * (1 / counts[0] + 1 / counts[1]))
@@ -181,10 +168,9 @@ class Separation:
         return min(1.0, total)
 
 
-def _may_be_edge(gap: Gap) -> bool:
-    """Whether a change in a gap is certain, likely, or not excluded by its few rounds."""
-    is_new = len(gap.differences) < FEWEST_FLAT
-    return gap.is_named or (gap.finding is Finding.OPEN and (gap.is_likely or is_new))
+def _may_be_edge(gap: Gap, threshold: float) -> bool:
+    """Whether a change in a gap is certain, or one of the threshold is not unlikely."""
+    return gap.is_named or (gap.finding is Finding.OPEN and not gap.is_flat(threshold, FLAT_ERRORS))
 
 
 def chance_for_gradual(run: Run) -> float:

@@ -197,6 +197,11 @@ class Rounds:
         return tuple(sorted(self._map - self._evidence.unusable))
 
     @property
+    def threshold(self) -> float:
+        """The smallest difference that is of interest, in logarithms."""
+        return self._question.threshold_log
+
+    @property
     def level(self) -> float:
         """The error allowed to each claim of a change."""
         return (1 - self._question.confidence) / 2
