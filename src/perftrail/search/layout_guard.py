@@ -78,12 +78,12 @@ def hides(question: Question, evidence: Evidence, rounds: Rounds) -> float:
 class Separation:
     """Which certain changes are separated from layouts.
 
-    The certain changes, and gaps that may soon be one, are edges between the builds' levels. The largest are chosen that
-    explain the levels best: with k of them, the least ``n / 2 log(squares) + k PENALTY log(n)``, as in Schwarz's
-    criterion. The other differences of neighbours show the layout noise: half of their squares (von Neumann 1941), so that
-    small true changes count little. Layouts alone explain the edge between builds L and H, with up to `MOST_BESIDE`
-    builds on each side until the next edge, with a probability of at most the sum of three by Student's t, times the
-    number of possible edges, because it is the best of them:
+    The certain changes, and gaps that may soon be one, are edges between the builds' levels. The largest are chosen
+    that explain the levels best: with k of them, the least ``n / 2 log(squares) + k PENALTY log(n)``, as in Schwarz's
+    criterion. The other differences of neighbours show the layout noise: half of their squares (von Neumann 1941), so
+    that small true changes count little. Layouts alone explain the edge between builds L and H, with up to
+    `MOST_BESIDE` builds on each side until the next edge, with a probability of at most the sum of three by Student's
+    t, times the number of possible edges, because it is the best of them:
 
     - that both sides have equal means;
     - that L belongs to the side of H, and that H belongs to that of L: then the edge is another one.
