@@ -97,7 +97,9 @@ def test_an_unclear_answer_begins_with_the_likely_change_and_does_not_repeat_it(
 
 
 def test_an_unclear_answer_without_a_likely_change_states_how_large_one_may_be() -> None:
-    assert headline_of([facts("unclear")]) == "unclear: whether wall changed by less than 2 %"
+    assert headline_of([facts("unclear")]) == (
+        "unclear: wall did not change by 2 % or more, but perhaps by the threshold"
+    )
 
 
 def test_an_unclear_answer_about_several_metrics_names_those_with_a_likely_change() -> None:

@@ -576,8 +576,9 @@ def _no_change(answer: AnswerFacts) -> str:
         return f"{most}{_smaller(answer)}"
     if answer.suspicion:
         return answer.suspicion
-    less = f" by less than {percent(least)}" if 0.0 < least < math.inf else ""
-    return f"whether {answer.metric} changed{less}"
+    if 0.0 < least < math.inf:
+        return f"{answer.metric} did not change by {percent(least)} or more, but perhaps by the threshold"
+    return f"whether {answer.metric} changed"
 
 
 def _smaller(answer: AnswerFacts) -> str:

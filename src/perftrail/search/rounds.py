@@ -58,12 +58,12 @@ FEW_EXCESS = 1.3
 """With fewer rounds, the standard error is not below that of their own spread over this factor: one disturbed run among
 a few is not visible otherwise."""
 
-MOST_ROUNDS = 64
-"""Rounds after which two builds stay undecided, if no build divides the gap between them."""
-
 FORECAST_FROM = 16
-"""From this round on, two builds stay undecided if no difference is likely and their equality would need twice
-`MOST_ROUNDS`."""
+MOST_ROUNDS = 64
+MOST_TO_EQUALITY = 256
+"""Rounds after which two builds stay undecided, if no build divides the gap between them: without any sign that they
+differ, with one, and while they are forecast to become equal within the largest number."""
+
 
 SIZE_ROUNDS = 24
 """Rounds after which the estimate decides whether a certain change reaches the threshold."""
@@ -427,10 +427,12 @@ class Rounds:
         divisible, certain = self.middle(gap.first, gap.last) is not None, self.is_certain(gap)
         if gap.limits.within(threshold):
             return Finding.BELOW if certain and not divisible else Finding.EQUAL
-        slow = count >= FORECAST_FROM and not gap.is_likely and gap.evidence <= 0
-        hopeless = slow and gap.rounds_to_equality(threshold) > 2 * MOST_ROUNDS
+        may_differ = gap.is_likely or gap.evidence > 0
+        most = MOST_ROUNDS if may_differ else FORECAST_FROM
+        if gap.rounds_to_equality(threshold) <= MOST_TO_EQUALITY:
+            most = MOST_TO_EQUALITY
         are_ends = any(gap.first < at < gap.last for at in self.positions)
-        if (are_ends or not certain) and (count >= MOST_ROUNDS or hopeless):
+        if (are_ends or not certain) and count >= most:
             return Finding.UNDECIDED
         if are_ends or divisible or not certain:
             return Finding.OPEN
