@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from perftrail import studyfile
 from perftrail.find.journal import Ledger
 from perftrail.find.sampler import Sampler
+from perftrail.measure.failed_invocation import last_line_of
 from perftrail.model.build import Failure
 from perftrail.model.target import resolve
 from perftrail.opening import open_session
@@ -144,3 +146,33 @@ def test_a_failure_says_why(failures: dict[str, Failure | float], name: str, wor
 
 def test_a_revision_that_works_gives_its_value(failures: dict[str, Failure | float]) -> None:
     assert isinstance(failures["none"], float)
+
+
+@pytest.mark.parametrize(
+    ("errors", "named"),
+    [
+        (
+            "/b/bench.js:1\nError: Cannot find module 'lru'\n  at x (y:1)\n\nNode.js v20.20.2\n",
+            "Error: Cannot find module 'lru'",
+        ),
+        (
+            "panic: index out of range [3]\n\ngoroutine 1 [running]:\nmain.main()\n",
+            "panic: index out of range [3]",
+        ),
+        (
+            'Exception in thread "main" java.io.IOException: x\n\tat M.main(M.java:3)\n',
+            'Exception in thread "main" java.io.IOException: x',
+        ),
+        (
+            "thread 'main' panicked at m.rs:2:5:\nexplained\nnote: run with `RUST_BACKTRACE=1`\n",
+            "thread 'main' panicked at m.rs:2:5:",
+        ),
+        ('Traceback (most recent call last):\n  File "x"\nKeyError\n', "KeyError"),
+        ("warning: old\nno rule for x\n", "no rule for x"),
+    ],
+)
+def test_the_error_of_a_language_is_named_and_not_what_follows_it(
+    tmp_path: Path, errors: str, named: str
+) -> None:
+    (tmp_path / "run.err").write_text(errors)
+    assert last_line_of(tmp_path / "run.out") == f": {named}"

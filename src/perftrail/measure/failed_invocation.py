@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from signal import SIGKILL
@@ -43,6 +44,11 @@ NOT_LOADED = (
 
 NOT_PRELOADED = "from LD_PRELOAD cannot be preloaded (cannot open shared object file)"
 """Message of glibc's dynamic linker before it runs the program without the library that the study preloads."""
+
+ERROR = re.compile(
+    r"(?:Uncaught )?[\w.:]*(?:Error|Exception)(?::| \[|$)|Exception in thread |panic: |thread '.*' panicked at "
+)
+"""Errors of Python, JavaScript, Java, Go and Rust; some of them print stacks and versions after it."""
 
 
 def why_failed(ran: Ran, benchmark: Benchmark, log: Path, *, command: Command, build: str) -> Failure | None:
@@ -158,9 +164,10 @@ def log_text(log: Path) -> str:
 
 
 def last_line_of(log: Path) -> str:
-    """Return the last line of a failed program's error output; without one, that of its output, as a quote."""
+    """Return the last error of a failed program, else its last line; without error output, that of its output."""
     for file, words in ((log.with_suffix(".err"), ": {}"), (log, '; its last line is "{}"')):
         lines = [line.strip() for line in log_text(file).splitlines() if line.strip()]
         if lines:
-            return words.format(lines[-1])
+            errors = [line for line in lines if ERROR.match(line)]
+            return words.format((errors or lines)[-1])
     return ""
