@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from perftrail.search import Costs, Question, Verdict
+from perftrail.search import Built, Costs, Question, Search, Verdict
 from perftrail.search.evidence import Evidence
 from perftrail.search.layout_guard import (
     CLEAR,
@@ -255,3 +255,17 @@ def test_two_revisions_that_certainly_differ_leave_no_other_change_to_exclude(li
         assert change.certificate.is_only_change
         remarks = reservations(change.certificate, math.exp(0.3), linked=linked)
         assert not any("another change" in remark for remark in remarks)
+
+
+@pytest.mark.parametrize("other", [(0, 4, 6), (0, 2, 4, 6), (0, 4, 6, 7)])
+def test_no_build_is_measured_again_and_again_beside_a_change(other: tuple[int, ...]) -> None:
+    """Most revisions have the artefact of another one, and the rounds of another metric ran some of them."""
+    oracle = Oracle(step(6, 0.2), content=lambda position: 6 if position >= 6 else 4 * (position >= 4))
+    search = Search(Question(revisions=8))
+    for at in other:
+        content = oracle.content(at)
+        search.tell(Built(position=at, seconds=1.0, same_as=None if content == at else content))
+        oracle.built[at] = oracle.content(at)
+    for _ in range(8):
+        search.tell(batch(*((at, 0.2 * (at >= 6)) for at in (0, 4, 6)), certificate=True))
+    oracle.settle(search, most=200)

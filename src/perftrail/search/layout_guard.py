@@ -213,7 +213,8 @@ def wanted(question: Question, rounds: Rounds, fresh: frozenset[int]) -> tuple[i
         sides = separation.groups(change.last)
         for side in sides:
             is_short = len(side) < LEAST_BESIDE or fresh.isdisjoint(side)
-            wide = sorted(pairwise(side), key=lambda pair: pair[0] - pair[1])
+            near = [at for at in rounds.positions if side[0] <= at <= side[-1]]
+            wide = sorted(pairwise(near), key=lambda pair: pair[0] - pair[1])
             middle = next((at for pair in wide if (at := rounds.middle(*pair)) is not None), None)
             if middle is not None and (is_short or (chance > level and len(side) < MOST_BESIDE)):
                 added |= {middle, change.first, change.last}
