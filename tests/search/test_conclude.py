@@ -373,3 +373,17 @@ def test_a_small_difference_of_the_only_two_builds_is_unclear_because_of_layouts
     [suspected] = answer.suspected
     assert suspected.positions == (5,)
     assert suspected.observed == pytest.approx(math.exp(0.05), rel=0.005)
+
+
+def test_a_change_just_below_the_threshold_does_not_make_its_surroundings_gradual() -> None:
+    levels = {at: 0.047 * (at >= 30) + 0.004 * (at >= 60) for at in range(0, 90, 6)}
+    levels |= {29: 0.0}
+    answer = answer_to(30, levels, revisions=85)
+    assert answer.changes == ()
+    assert [change.positions for change in answer.below_threshold] == [(30,)]
+
+
+def test_a_part_that_differs_most_in_one_place_is_not_gradual() -> None:
+    levels = {0: 0.0, 20: 0.002, 40: 0.042, 60: 0.054}
+    answer = answer_to(30, levels, revisions=61)
+    assert not any(change.kind is Kind.RAMP for change in answer.changes)

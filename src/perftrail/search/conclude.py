@@ -49,20 +49,23 @@ class _Conclusion:
 
     def __init__(self, question: Question, evidence: Evidence, rounds: Rounds) -> None:
         self._question, self._evidence, self._rounds = question, evidence, rounds
-        self._gaps = rounds.gaps()
-        self._runs = rounds.between_changes(self._gaps)
         self._allowed = 1 - question.confidence
         self._doubts = layout_guard.doubts(question, evidence, rounds)
         self._tau = layout_guard.hides(question, evidence, rounds)
+        self._gaps = rounds.gaps()
+        self._runs = rounds.between_changes(self._gaps)
         certain = [each for each in self._gaps if each.is_named]
         most = self._allowed * (layout_guard.CLEAR if self._tau else 1.0)
         sure = [each for each in certain if self._doubts.get(each.last, 0.0) <= most]
         self._found = [each for each in sure if each.finding is Finding.CHANGED]
         self._below = [each for each in sure if each.finding is Finding.BELOW]
         self._doubted = [each for each in certain if each.finding is Finding.CHANGED and each not in sure]
-        self._gradual = [run for run in self._runs if self._is_gradual(run)]
+        differing = [run for run in self._runs if self._differs(run)]
+        self._gradual = [run for run in differing if self._is_gradual(run)]
+        unexplained = [run.ends for run in differing if run not in self._gradual]
         explained = [run.ends for run in self._gradual]
-        self._undecided = [each for each in rounds.undecided() if each not in explained]
+        undecided = dict.fromkeys([*rounds.undecided(), *unexplained])
+        self._undecided = [each for each in undecided if each not in explained]
 
     def answer(self, reason: str) -> Answer:
         """Return the answer; `reason` is empty if everything is decided."""
@@ -89,15 +92,22 @@ class _Conclusion:
             layouts_hide=bool(self._doubted) or self._tau > 0.0,
         )
 
-    def _is_gradual(self, run: Run) -> bool:
-        """Whether a run's ends certainly differ by the threshold, no gap does, and layouts hardly explain that."""
+    def _differs(self, run: Run) -> bool:
+        """Whether a run's ends certainly differ, by the threshold more than its certain small changes; no gap does."""
+        rest = run.ends.size - sum(each.size for each in self._below if each in run.gaps)
         return (
-            run.ends.last - run.ends.first >= LEAST_WIDTH
-            and len(run.gaps) > 1
+            len(run.gaps) > 1
             and not run.is_equal
-            and abs(run.ends.size) >= self._question.threshold_log
+            and abs(rest) >= self._question.threshold_log
             and self._rounds.is_certain(run.ends)
             and all(each.finding in (Finding.EQUAL, Finding.BELOW) for each in run.gaps)
+        )
+
+    def _is_gradual(self, run: Run) -> bool:
+        """Whether a run that differs is wide, no gap has half of the difference, and layouts hardly explain that."""
+        return (
+            run.ends.last - run.ends.first >= LEAST_WIDTH
+            and max(abs(each.size) for each in run.gaps) < abs(run.ends.size) / 2
             and (
                 not layout_guard.is_doubted(self._question, self._evidence)
                 or (not self._doubted and layout_guard.chance_for_gradual(run) <= self._allowed)
