@@ -257,7 +257,8 @@ def test_a_difference_of_the_ends_below_the_threshold_is_stated(tmp_path: Path) 
     assert str(answer.answer.verdict) == "none"
     ends: Any = answer.as_json()["ends"]
     assert ends["low"] <= 0.98 <= ends["high"] < 1
-    assert re.fullmatch(r"from end to end (1|2)\.\d+ % less", answer_facts(answer).account)
+    account = answer_facts(answer).account
+    assert re.fullmatch(r"from end to end (1|2)\.\d+ % less \(95 % interval × 0\.9\d+ to 0\.9\d+\)", account)
     assert any("a change below the threshold at r17: " in line for line in answer_facts(answer).doubts)
 
 
