@@ -15,6 +15,7 @@ from perftrail.search import (
     BootSession,
     Budget,
     CannotRelink,
+    Costs,
     Kind,
     Measure,
     Question,
@@ -424,3 +425,11 @@ def test_positions_outside_the_history_are_rejected() -> None:
 def test_invalid_questions_are_rejected(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f"question.{next(iter(wrong))}"):
         Question(**{"revisions": 10} | wrong)  # type: ignore[arg-type]  # that is the point
+
+
+def test_a_budget_of_two_builds_compares_the_ends_where_builds_are_cheap() -> None:
+    oracle = Oracle(step(5, 0.3), normal(1, 0.01), build_seconds=0.01)
+    budget = Budget(builds=2)
+    answer = oracle.settle(Question(revisions=20, costs=Costs(build=0.01, sample=1.0), budget=budget))
+    assert oracle.builds == 2
+    assert answer.changes or answer.suspected

@@ -426,7 +426,10 @@ class Rounds:
         threshold, count = self._question.threshold_log, len(gap.differences)
         divisible, certain = self.middle(gap.first, gap.last) is not None, self.is_certain(gap)
         if gap.limits.within(threshold):
-            return Finding.BELOW if certain and not divisible else Finding.EQUAL
+            soon_certain = not certain and gap.is_likely and count < SIZE_ROUNDS
+            if divisible or not (certain or soon_certain):
+                return Finding.EQUAL
+            return Finding.BELOW if certain else Finding.OPEN
         may_differ = gap.is_likely or gap.evidence > 0
         most = MOST_ROUNDS if may_differ else FORECAST_FROM
         if gap.rounds_to_equality(threshold) <= MOST_TO_EQUALITY:

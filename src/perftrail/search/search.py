@@ -237,7 +237,9 @@ class Search:
         if self._has_map:
             count = THOROUGH_GAPS if self.question.thorough else FIRST_GAPS
             spread = np.linspace(low, high, min(count, high - low) + 1)
-            self._rounds.add(round(each) for each in spread.tolist())
+            builds = [round(each) for each in spread.tolist()]
+            is_allowed = self._refusal(self._rounds.round_of(builds, Purpose.ROUND)) is None
+            self._rounds.add(builds if is_allowed else (low, high))
         else:
             self._rounds.add((low, *self._guide.located(), high))
 
