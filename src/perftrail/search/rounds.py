@@ -61,8 +61,8 @@ a few is not visible otherwise."""
 FORECAST_FROM = 16
 MOST_ROUNDS = 64
 MOST_TO_EQUALITY = 256
-"""Rounds after which two builds stay undecided, if no build divides the gap between them: without any sign that they
-differ, with one, and while they are forecast to become equal within the largest number."""
+"""Rounds after which two builds stay undecided, if no build divides the gap between them: the ends of a run without any
+sign that they differ; others; and while they are forecast to become equal within the largest number."""
 
 
 SIZE_ROUNDS = 24
@@ -430,11 +430,11 @@ class Rounds:
             if divisible or not (certain or soon_certain):
                 return Finding.EQUAL
             return Finding.BELOW if certain else Finding.OPEN
-        may_differ = gap.is_likely or gap.evidence > 0
+        are_ends = any(gap.first < at < gap.last for at in self.positions)
+        may_differ = gap.is_likely or gap.evidence > 0 or not are_ends
         most = MOST_ROUNDS if may_differ else FORECAST_FROM
         if gap.rounds_to_equality(threshold) <= MOST_TO_EQUALITY:
             most = MOST_TO_EQUALITY
-        are_ends = any(gap.first < at < gap.last for at in self.positions)
         if (are_ends or not certain) and count >= most:
             return Finding.UNDECIDED
         if are_ends or divisible or not certain:
