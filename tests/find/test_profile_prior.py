@@ -161,7 +161,7 @@ def test_a_profile_of_both_ends_guides_the_search_and_is_stored(
     (reason,) = answer.as_json()["priors"]
     assert reason.startswith("a profile of both ends: 1 of 15 revisions touch a function")
     assert stored["moved"] == [["main", "main.c"], ["total", "total.c"]]  # main calls it
-    assert answer.builds <= 5
+    assert answer.builds <= 7  # two of them beside the change, where layouts may explain it
 
 
 def test_a_profile_that_needs_more_than_a_tenth_of_the_budget_is_left_out(
