@@ -98,7 +98,7 @@ def test_an_unclear_answer_begins_with_the_likely_change_and_does_not_repeat_it(
 
 def test_an_unclear_answer_without_a_likely_change_states_how_large_one_may_be() -> None:
     assert headline_of([facts("unclear")]) == (
-        "unclear: wall did not change by 2 % or more, but perhaps by the threshold"
+        "unclear: a change of wall by 2 % or more between measured builds is excluded, one of the threshold is not"
     )
 
 

@@ -577,7 +577,8 @@ def _no_change(answer: AnswerFacts) -> str:
     if answer.suspicion:
         return answer.suspicion
     if 0.0 < least < math.inf:
-        return f"{answer.metric} did not change by {percent(least)} or more, but perhaps by the threshold"
+        between = f"{percent(least)} or more between measured builds"
+        return f"a change of {answer.metric} by {between} is excluded, one of the threshold is not"
     return f"whether {answer.metric} changed"
 
 

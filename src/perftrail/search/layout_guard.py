@@ -34,7 +34,7 @@ heavier than normal."""
 PENALTY = 1.5
 """Each edge costs this many logarithms of the number of builds: its place and its size."""
 
-EFFICIENCY = 2 / 3
+FREEDOM_OF_DIFFERENCE = 2 / 3
 """The degrees of freedom of each squared difference of neighbours."""
 
 FEWEST_FOR_TREND = 5
@@ -125,7 +125,7 @@ class Separation:
         rest = np.delete(self._squares, [edge - 1 for edge in edges])
         squares = USUAL_TAU**2 * USUAL_FREEDOM + max(float(rest.sum()), 0.0)
         counted = USUAL_FREEDOM + len(rest)
-        return math.sqrt(squares / counted), USUAL_FREEDOM + EFFICIENCY * len(rest)
+        return math.sqrt(squares / counted), USUAL_FREEDOM + FREEDOM_OF_DIFFERENCE * len(rest)
 
     def _best_edges(self, edges: Sequence[int]) -> frozenset[int]:
         """Return the edges that explain the levels best, without a build above or below both of its neighbours."""
