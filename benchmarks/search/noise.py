@@ -150,6 +150,18 @@ ROWS = (
         for ratio in (0.0, 0.5, 1.0, 2.0, 3.0)
     ),
     *(
+        Row(
+            name=f"layouts of {ratio:g} σ, {runs} runs{none}",
+            change=change,
+            tau=0.02 * ratio,
+            sigma=0.02,
+            runs=runs,
+        )
+        for ratio in (1.0, 2.0)
+        for runs in (120, 240)
+        for change, none in ((0.1, ""), (0.0, ", no change"))
+    ),
+    *(
         Row(name=f"layouts of {ratio:g} σ, relinked", tau=0.02 * ratio, sigma=0.02, relinks=True)
         for ratio in (1.0, 3.0)
     ),

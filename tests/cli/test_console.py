@@ -153,7 +153,12 @@ def test_a_search_for_several_metrics_prints_one_form_of_progress_with_the_time_
     now = [0.0]
 
     def steps() -> Generator[Event, None, None]:
-        yield HistoryRead(revisions=(Revision(id="r0"), Revision(id="r9")), metrics=3)
+        yield HistoryRead(
+            revisions=(Revision(id="r0"), Revision(id="r9")),
+            metrics=3,
+            most_seconds=3600.0,
+            builds_in_time=24,
+        )
         now[0] += 18.0
         yield BuildStarted(subject=Subject(revision=Revision(id="r0"), variant="plain"))
         for number in range(1, 8):
@@ -174,7 +179,7 @@ def test_a_search_for_several_metrics_prints_one_form_of_progress_with_the_time_
     with Watcher(clock=lambda: now[0]) as watcher:
         watcher.follow(steps())
     assert capsys.readouterr().err.splitlines() == [
-        "2 revisions, r0 to r9",
+        "2 revisions, r0 to r9; at most 1 h, or the time of 24 builds if that is longer (--budget)",
         "step 1: building r0; 0 of 3 metrics decided",
         "step 3: measured r3; 0 of 3 metrics decided, 17 s to 1 min 35 s left",
         "step 6: measured r6; 1 of 3 metrics decided, 14 s to 1 min 35 s left",

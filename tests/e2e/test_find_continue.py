@@ -31,7 +31,7 @@ def test_the_suggested_command_is_complete_and_continues_the_search(tmp_path: Pa
     short = perftrail("find", study, *options, "--budget", "1ms", expect=1).stdout
     (line,) = [line for line in short.splitlines() if line.startswith("Next: perftrail find ")]
     command, _, purpose = line.removeprefix("Next: ").partition("    ")
-    assert purpose == "continue this search; stored samples cost no budget"
+    assert purpose == "continue this search from what is stored"
     words = shlex.split(command)
     assert words == [
         *("perftrail", "find", str(study), "--metric", "cost", "--range", f"{commits[0]}..{commits[6]}"),

@@ -149,7 +149,7 @@ class FakeBuilder:
 class FakeStarter:
     """Takes as long as `seconds(arguments)` says, with separate noise, and records what it started.
 
-    Every program prints `output`.
+    Every program prints `output`. Its clock also passes `pause` seconds after each.
     """
 
     seconds: Callable[[tuple[str, ...]], float]
@@ -158,6 +158,12 @@ class FakeStarter:
     ended: Callable[[tuple[str, ...]], Ended] = lambda _: Exited(code=0)
     started: list[tuple[str, ...]] = field(default_factory=list)
     chance: random.Random = field(default_factory=lambda: random.Random(7))
+    pause: float = 0.0
+    spent: float = 0.0
+
+    def clock(self) -> float:
+        """Return the seconds of all programs so far."""
+        return self.spent
 
     def run(self, command: Command) -> Ran:
         self.started.append(command.arguments)
@@ -165,6 +171,7 @@ class FakeStarter:
             assert command.stdout is not None
             Path(command.stdout).write_text(self.output)
         seconds = self.seconds(command.arguments) * math.exp(self.chance.gauss(0.0, self.noise))
+        self.spent += seconds + self.pause
         return replace(RAN, ended=self.ended(command.arguments), wall_seconds=seconds, tree_ended_at=seconds)
 
 

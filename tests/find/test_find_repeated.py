@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from pathlib import Path
@@ -10,10 +11,12 @@ import pytest
 
 from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
+from perftrail.find.journal import Ledger
 from perftrail.measure.session import Session
 from perftrail.model.process import Exited
 from perftrail.model.recipe import Build
 from perftrail.model.study import Invocations, MeasurePolicy
+from perftrail.model.subject import Revision
 from perftrail.model.target import resolve_goal
 from perftrail.model.wording import duration
 from perftrail.present.answer_sentence import cost_words
@@ -33,13 +36,16 @@ CHANGED = 8
 class RepeatedFind:
     """Calls of `find` with a common store, and the number of invocations that the last one started."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, pause: float = 0.0) -> None:
         self._directory = directory
+        self._pause = pause
         self._store = MemoryStore()
         self.started = 0
 
     def find(self, budget: Budget, *, metric: str = "wall") -> FindAnswer:
-        starter = FakeStarter(seconds=lambda arguments: 0.13 if number_of(arguments) >= CHANGED else 0.1)
+        starter = FakeStarter(
+            seconds=lambda arguments: 0.13 if number_of(arguments) >= CHANGED else 0.1, pause=self._pause
+        )
         session = a_session(STUDY, self._directory, source=FakeSource(20), starter=starter, store=self._store)
         request = FindRequest(
             goal=resolve_goal(STUDY, (metric,)), range=None, threshold=0.05, confidence=0.99, budget=budget
@@ -166,7 +172,7 @@ def test_a_search_stopped_by_a_budget_prints_how_to_continue(tmp_path: Path) -> 
     assert first.endswith("min    continue this search without its limit of invocations")
     first, *_ = next_of(repeated.find(Budget(seconds=3)), Budget(seconds=3))
     assert re.fullmatch(
-        r"Next: perftrail find --budget \dmin    continue this search; stored samples cost no budget", first
+        r"Next: perftrail find --budget \dmin    continue this search from what is stored", first
     )
     assert next_of(repeated.find(Budget()), Budget()) == [
         "Next: perftrail explain r8 --metric work.wall    name the functions that are responsible"
@@ -189,7 +195,29 @@ def test_the_cost_separates_new_from_stored_work(tmp_path: Path) -> None:
     )
 
 
-def test_a_time_budget_counts_only_the_new_work_of_the_command(tmp_path: Path) -> None:
+def test_a_time_budget_counts_pauses_and_computing_too(tmp_path: Path) -> None:
+    short = RepeatedFind(tmp_path / "short")
+    busy = RepeatedFind(tmp_path / "busy", pause=0.3)
+    budget = Budget(seconds=2.0)
+    assert short.find(budget).answer.reason == busy.find(budget).answer.reason == "the time budget is spent"
+    assert 0 < busy.started < short.started / 2
+
+
+def test_without_a_limit_of_time_a_search_has_an_hour_or_the_time_of_some_builds(tmp_path: Path) -> None:
+    given, usual = Budget(builds=9).with_time(60.0), Budget(builds=9).with_time(None)
+    assert (given.seconds, given.builds_in_time) == (60.0, 0)
+    assert (usual.seconds, usual.builds, usual.builds_in_time) == (3600.0, 9, 24)
+    starter = FakeStarter(seconds=lambda _: 1.0)
+    session = a_session(STUDY, tmp_path, source=FakeSource(20), starter=starter)
+    ledger = Ledger(session)
+    ledger.count_build(Revision(id="r1"), "plain", 600.0)
+    starter.spent = 1000.0
+    assert ledger.seconds_left(usual) == 24 * 600.0, "the time before the first result does not count"
+    assert ledger.seconds_left(given) == 60.0
+    assert ledger.seconds_left(Budget()) == math.inf
+
+
+def test_a_time_budget_is_that_of_one_command(tmp_path: Path) -> None:
     repeated = RepeatedFind(tmp_path)
     budget = Budget(seconds=1.0)
     first = repeated.find(budget)

@@ -98,6 +98,7 @@ def a_session(
         subject_builder=subject_builder,
         inputs=subject_builder.build_inputs,
         runner=InvocationRunner(store=store, engine=LocalEngine(), invoker=invoker, machine=MACHINE),
+        clock=starter.clock,
     )
 
 

@@ -12,6 +12,7 @@ from perftrail.search import Budget, Built, Costs, Kind, Question, Search, Verdi
 from perftrail.search.conclude import conclude
 from perftrail.search.evidence import Evidence
 from perftrail.search.forecast import rounds_left
+from perftrail.search.layout_guard import LayoutGuard
 from perftrail.search.rounds import Finding, Gap, Rounds
 from perftrail.stats.comparison import Bounds
 from tests.search.oracle import Oracle, batch, normal, step, steps
@@ -57,7 +58,7 @@ def answer_to(rounds: int, levels: dict[int, float], revisions: int = 2) -> Answ
     for _ in range(rounds):
         values = [(at, level + float(rng.normal(0, 0.002))) for at, level in levels.items()]
         evidence.add(batch(*values, certificate=True))
-    return conclude(question, evidence, found, "")
+    return conclude(question, evidence, found, LayoutGuard(question, evidence, found), "")
 
 
 # The account of the difference of the ends.
@@ -339,7 +340,8 @@ def reported_spread(rng: np.random.Generator, *, rounds: int, later: float) -> f
     for _ in range(rounds):
         values = (0, rng.normal(0, 0.01)), (1, 0.3 + rng.normal(0, later))
         evidence.add(batch(*values, certificate=True))
-    (change,) = conclude(question, evidence, found, "").changes
+    guard = LayoutGuard(question, evidence, found)
+    (change,) = conclude(question, evidence, found, guard, "").changes
     assert change.certificate is not None
     return change.certificate.spread
 

@@ -16,11 +16,9 @@ from perftrail.search.layout_guard import (
     HOPELESS,
     MOST_BESIDE,
     USUAL_TAU,
+    LayoutGuard,
     Separation,
     chance_for_gradual,
-    hides,
-    is_doubted,
-    wanted,
 )
 from perftrail.search.rounds import Rounds
 from perftrail.search.words import reservations
@@ -28,6 +26,8 @@ from tests.search.oracle import Oracle, batch, layouts, normal, step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from perftrail.search.rounds import Gap
 
 
 class Map:
@@ -39,17 +39,21 @@ class Map:
         self.question = Question(revisions=max(levels) + 1, **more)  # type: ignore[arg-type]  # a Question checks them
         self.evidence = Evidence(self.question)
         self.rounds = Rounds(self.question, self.evidence)
+        self.guard = LayoutGuard(self.question, self.evidence, self.rounds)
+        self._rng, self._sigma = np.random.default_rng(3), sigma
+        self.measure(levels, rounds)
+
+    def measure(self, levels: Mapping[int, float], rounds: int = 12) -> None:
         self.rounds.add(levels)
-        rng = np.random.default_rng(3)
         for _ in range(rounds):
-            values = [(at, level + float(rng.normal(0, sigma))) for at, level in levels.items()]
+            values = [(at, level + float(self._rng.normal(0, self._sigma))) for at, level in levels.items()]
             self.evidence.add(batch(*values, certificate=True))
 
     def separation(self) -> Separation:
         return Separation(self.rounds)
 
-    def hides(self) -> float:
-        return hides(self.question, self.evidence, self.rounds)
+    def gap(self, last: int) -> Gap:
+        return next(each for each in self.rounds.gaps() if each.last == last)
 
 
 def levels(
@@ -72,7 +76,8 @@ def levels(
 def test_layouts_are_doubted_only_where_they_matter_and_cannot_be_drawn_again(
     question: Question, doubted: bool
 ) -> None:
-    assert is_doubted(question, Evidence(question)) is doubted
+    evidence = Evidence(question)
+    assert LayoutGuard(question, evidence, Rounds(question, evidence)).is_needed is doubted
 
 
 def test_the_layout_noise_is_the_usual_one_before_equal_builds_were_compared() -> None:
@@ -139,7 +144,7 @@ def test_a_change_that_is_not_certain_yet_is_no_layout_noise() -> None:
     history = Map(levels(40, 0.002, culprit=20, size=0.3), rounds=2)
     assert not any(each.is_named for each in history.rounds.gaps())
     assert history.separation().tau < 0.02
-    assert history.hides() == 0
+    assert history.guard.hidden == 0
 
 
 def test_a_gradual_change_is_a_trend_and_not_a_pair_of_odd_ends() -> None:
@@ -157,18 +162,18 @@ def test_a_gradual_change_is_a_trend_and_not_a_pair_of_odd_ends() -> None:
 
 def test_a_map_of_builds_that_differ_by_half_the_threshold_hides_changes() -> None:
     calm, restless = Map(levels(60, 0.003)), Map(levels(60, 0.06))
-    assert calm.hides() == 0
-    assert restless.hides() == pytest.approx(0.06, rel=0.35)
+    assert calm.guard.hidden == 0
+    assert restless.guard.hidden == pytest.approx(0.06, rel=0.35)
     few = Map(levels(9, 0.06))
-    assert few.hides() == 0, "more builds may show the noise to be smaller"
+    assert few.guard.hidden == 0, "more builds may show the noise to be smaller"
 
 
 # Builds beside a change.
 
 
-def beside(levels_: dict[int, float], *fresh: int) -> tuple[float, set[int]]:
+def beside(levels_: dict[int, float]) -> tuple[float, set[int]]:
     history = Map(levels_)
-    return history.separation().chances[50], set(wanted(history.question, history.rounds, frozenset(fresh)))
+    return history.separation().chances[50], set(history.guard.wanted())
 
 
 CALM = {0: 0.0, 25: 0.011, 49: 0.0, 50: 0.075, 75: 0.062, 99: 0.07}
@@ -181,17 +186,23 @@ def test_a_change_that_layouts_hardly_explain_needs_no_builds_beside_it() -> Non
 
 
 def test_a_change_needs_a_build_on_each_side_that_was_not_chosen_by_its_level() -> None:
-    chance, builds = beside(CALM)
-    assert 0.01 * CLEAR < chance <= 0.01
+    history = Map(CALM)
+    assert 0.01 * CLEAR < (history.guard.chance(history.gap(50)) or 0) <= 0.01
+    assert not history.guard.allows(history.gap(50)), (
+        "a budget may end the search before these builds are measured"
+    )
+    builds = set(history.guard.wanted())
     assert {49, 50} <= builds
     before, after = sorted(builds - {49, 50})
     assert 0 < before < 49
     assert 50 < after < 99
-    assert beside(CALM, 25, 75)[1] == set()
+    history.measure(CALM | {before: 0.005, after: 0.068})
+    assert set(history.guard.wanted()) == set()
+    assert history.guard.allows(history.gap(50))
 
 
 def test_a_change_in_doubt_is_measured_with_new_builds_on_both_sides() -> None:
-    chance, builds = beside({0: 0.01, 49: -0.01, 50: 0.06, 99: 0.08}, 0, 99)
+    chance, builds = beside({0: 0.01, 49: -0.01, 50: 0.06, 99: 0.08})
     assert 0.01 < chance < HOPELESS
     assert {49, 50} <= builds
     assert len(builds - {0, 49, 50, 99}) == 2

@@ -49,7 +49,7 @@ from perftrail.model.subject import Subject
 from perftrail.model.target import Working
 from perftrail.ports import FunctionSource
 from perftrail.results.measured import MeasuredHere
-from perftrail.search import Budget, ManySearch
+from perftrail.search import ManySearch
 from perftrail.search.failing import FailureSearch
 from perftrail.studyfile import mistake
 
@@ -107,7 +107,12 @@ class Find:
         self._refuse_one_program()
         self._revisions = self._session.source.history(self._request.range)
         metrics = 1 if isinstance(self._request.goal, Working) else len(self._request.goal)
-        yield replace(HistoryRead.of(self._session.source, self._revisions), metrics=metrics)
+        yield replace(
+            HistoryRead.of(self._session.source, self._revisions),
+            metrics=metrics,
+            most_seconds=self._request.budget.seconds,
+            builds_in_time=self._request.budget.builds_in_time,
+        )
         if len(self._revisions) < 2:
             raise NoAnswer("the range has one revision, so it contains no change; widen source.range")
         yield from (
@@ -167,8 +172,9 @@ class Find:
         """Search for changes of several metrics in one pass, with shared builds and, if possible, invocations."""
         groups = _groups(targets)
         request = self._request
-        if len(groups) > 1 and request.budget == Budget():
-            request = replace(request, budget=Budget(invocations=MOST_INVOCATIONS * len(groups)))
+        if len(groups) > 1 and request.budget.has_usual_limits:
+            most = MOST_INVOCATIONS * len(groups)
+            request = replace(request, budget=replace(request.budget, invocations=most))
         samplers = [
             Sampler(self._session, group, self._revisions, self._ledger, name=journal.name)
             for group in groups

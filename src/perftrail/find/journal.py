@@ -7,6 +7,7 @@ positions that a search may ask for next, so that they are built in parallel.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypedDict, TypeVar
@@ -155,6 +156,7 @@ class Ledger:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._began = session.clock()
         self._seconds_of_new_builds: dict[tuple[str, str], float] = {}
         self._timed: set[str] = set()
         self.invocations: set[InvocationKey] = set()
@@ -168,6 +170,18 @@ class Ledger:
     def done(self) -> tuple[int, int]:
         """Builds and invocations that this process performed, without those known before."""
         return (len(self._seconds_of_new_builds), self._session.runner.started)
+
+    def seconds_left(self, budget: Budget) -> float:
+        """Return the seconds of this process that a budget has left; infinite without a limit of time.
+
+        All of them before the first result, so that any budget allows a first step.
+        """
+        if budget.seconds is None:
+            return math.inf
+        allowed = max(budget.seconds, budget.builds_in_time * self.mean_build)
+        if not self._new_seconds:
+            return allowed
+        return max(0.0, allowed - (self._session.clock() - self._began))
 
     @property
     def new(self) -> Work:
@@ -324,11 +338,11 @@ class Journal:
         """Return the budgets to try for the next step, until one gives the recorded step; the last is `given`.
 
         Repeating a recorded step costs nothing, so that no limit applies to it. But a search that had reached
-        a limit of builds asked for other steps. A time limit applies to new work only: stored results cost no time.
+        a limit of builds asked for other steps. A time limit applies to this process: all of its time, and none of
+        earlier ones.
         """
         if given.seconds is not None:
-            stored = self._ledger.seconds - self._ledger.new.seconds
-            given = replace(given, seconds=given.seconds + max(stored, 0.0))
+            given = replace(given, seconds=self._ledger.seconds + self._ledger.seconds_left(given))
         return (Budget(), Budget(builds=given.builds), given) if self._is_next_recorded else (given,)
 
     @property

@@ -292,10 +292,12 @@ class Loop:
             count * ledger.mean_invocation + builds * ledger.mean_build
             for count, builds in zip(runs, left.builds, strict=True)
         )
-        if budget.seconds is not None:
-            rest_seconds = max(0.0, budget.seconds - ledger.new.seconds)
-            least, most = min(least, rest_seconds), min(most, rest_seconds)
-        return SearchProgress(metrics=self._metrics, decided=self._search.decided, seconds_left=(least, most))
+        rest_seconds = ledger.seconds_left(budget)
+        return SearchProgress(
+            metrics=self._metrics,
+            decided=self._search.decided,
+            seconds_left=(min(least, rest_seconds), min(most, rest_seconds)),
+        )
 
     def _stop_if_all_fail(self, sampler: Sampler) -> Generator[Event, None, None]:
         """Raise `NoAnswer` if all revisions so far failed for one reason, and the newest one fails for it too.

@@ -111,8 +111,9 @@ class FindFromNewEnd:
                 confidence=1.0 - error,
                 budget=budget,
             )
+            began = self._session.clock()
             result = yield from self._search(request, is_last=position == 0)
-            budget = budget.without(builds=0, invocations=0, seconds=result.new.seconds)
+            budget = budget.without(builds=0, invocations=0, seconds=self._session.clock() - began)
             if _has_change(result) or budget.seconds == 0.0:
                 break
         assert result is not None

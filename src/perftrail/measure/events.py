@@ -29,13 +29,16 @@ class HistoryRead:
     """The revisions of the source were read, oldest first; `remark` states how the range was corrected.
 
     `are_new`: these are only the revisions since the last check of a watch.
-    `metrics` is the number of metrics that a search is about.
+    `metrics` is the number of metrics that a search is about, and `most_seconds` its limit of time, at least that of
+    `builds_in_time` builds.
     """
 
     revisions: tuple[Revision, ...]
     remark: str = ""
     are_new: bool = False
     metrics: int = 1
+    most_seconds: float | None = None
+    builds_in_time: int = 0
 
     @classmethod
     def of(cls, source: Source, revisions: tuple[Revision, ...]) -> HistoryRead:

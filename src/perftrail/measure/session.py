@@ -5,6 +5,8 @@ A `View` reads; a `Session` also builds and measures. `missing_builds` lists fai
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
@@ -15,7 +17,7 @@ from perftrail.model.plan import subjects
 from perftrail.model.source import NO_PINS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from perftrail.measure.build_inputs import BuildInputs
     from perftrail.measure.failure_groups import FailureGroup
@@ -71,12 +73,13 @@ class Session(BuildView):
     """A view that can also build and measure.
 
     A search may run `at_once` tasks in parallel: one where all tasks run on this machine. With `keep_going`, work
-    continues although everything so far failed for one reason.
+    continues although everything so far failed for one reason. `clock` returns seconds; budgets of time use it.
     """
 
     runner: InvocationRunner
     at_once: int = 1
     keep_going: bool = False
+    clock: Callable[[], float] = time.monotonic
 
 
 class MissingJson(TypedDict):

@@ -134,7 +134,7 @@ class FindPolicy:
     budget_seconds: Annotated[
         float | None,
         Key(
-            "Longest time that one command spends on new builds and measurements.",
+            "Longest time of one command. Default: 1 h, or the time of 24 builds if that is longer.",
             name="budget",
             form="duration",
             above=0,

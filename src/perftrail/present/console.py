@@ -346,6 +346,7 @@ class Watcher:
                 first, last, count = event.revisions[0], event.revisions[-1], len(event.revisions)
                 counted_revisions = counted(count, "new revision" if event.are_new else "revision")
                 text = f"{counted_revisions}, {first.short}{f' to {last.short}' if count > 1 else ''}"
+                text += _time_limit(event)
                 self._several = f"0 of {event.metrics} metrics decided" if event.metrics > 1 else ""
                 self._print_now(text, style="dim")
                 if event.remark:
@@ -639,6 +640,16 @@ def _console(file: TextIO, *, width: int | None = None) -> Console:
         force_terminal=settings.terminal,
         no_color=True if settings.color == "never" else None,
     )
+
+
+def _time_limit(event: HistoryRead) -> str:
+    """Return the limit of a search's time; empty without one."""
+    if event.most_seconds is None:
+        return ""
+    builds = (
+        f", or the time of {event.builds_in_time} builds if that is longer" if event.builds_in_time else ""
+    )
+    return f"; at most {duration(event.most_seconds)}{builds} (--budget)"
 
 
 def _budget_words(event: BudgetTooSmall) -> str:

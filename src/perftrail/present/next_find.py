@@ -122,7 +122,7 @@ def _explaining(answer: FindAnswer | FindTable, command: FindCommand) -> Iterato
 def _more_budget(answer: FindAnswer | FindTable, command: FindCommand) -> Iterator[str]:
     """Yield how to continue a search that a budget stopped.
 
-    A time budget counts only new work, so the proposal is based on the time that this command spent.
+    A time budget is that of one command, so the proposal is based on the time that this command spent.
     """
     answers = answer.answers if isinstance(answer, FindTable) else (answer,)
     stopped = {each.answer.reason for each in answers}
@@ -130,7 +130,7 @@ def _more_budget(answer: FindAnswer | FindTable, command: FindCommand) -> Iterat
     minutes = max(1, math.ceil(factor * (answer.new.seconds or answer.seconds) / 60))
     again = command.text("--budget", f"{minutes}min")
     if TIME_SPENT in stopped:
-        yield f"{again}    continue this search; stored samples cost no budget"
+        yield f"{again}    continue this search from what is stored"
     for reason, key, limit, spent in (
         (BUILDS_SPENT, "budget_builds", command.budget.builds, answer.builds),
         (INVOCATIONS_SPENT, "budget_invocations", command.budget.invocations, answer.invocations),

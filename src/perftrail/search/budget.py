@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,11 @@ class Costs:
                 )
 
 
+USUAL_SECONDS = 3600.0
+USUAL_BUILDS = 24
+"""The limit of time if the user sets none, and the number of builds whose time it allows at least: nearly all searches
+need less. A search of half of a million revisions needs 19 builds without noise."""
+
 SHARE_BEFORE_SEARCH = 0.1
 """Share of a budget of time for what only guides the search: profiles, and counts of instructions."""
 
@@ -35,11 +40,15 @@ INVOCATIONS_SPENT = "the budget of invocations is spent"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Limits of the whole search; `None` is no limit."""
+    """Limits of the whole search; `None` is no limit.
+
+    A limit of `seconds` allows at least the time of `builds_in_time` builds.
+    """
 
     invocations: int | None = None
     builds: int | None = None
     seconds: float | None = None
+    builds_in_time: int = 0
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -65,6 +74,19 @@ class Budget:
             return INVOCATIONS_SPENT
         return None
 
+    def with_time(self, seconds: float | None) -> Budget:
+        """Return the budget with a limit of time; with the usual one if it is `None`."""
+        if seconds is not None:
+            return replace(self, seconds=seconds)
+        return replace(self, seconds=USUAL_SECONDS, builds_in_time=USUAL_BUILDS)
+
+    @property
+    def has_usual_limits(self) -> bool:
+        """Whether the user has set no limit."""
+        return (
+            self.invocations is None and self.builds is None and bool(self.builds_in_time or not self.seconds)
+        )
+
     @property
     def seconds_before_search(self) -> float | None:
         """The seconds that profiles and counts before a search may take; `None` is no limit."""
@@ -72,7 +94,8 @@ class Budget:
 
     def without(self, *, builds: int, invocations: int, seconds: float = 0.0) -> Budget:
         """Return the budget left after others have spent these builds, invocations and seconds, at least zero."""
-        return Budget(
+        return replace(
+            self,
             builds=None if self.builds is None else max(0, self.builds - builds),
             invocations=None if self.invocations is None else max(0, self.invocations - invocations),
             seconds=None if self.seconds is None else max(0.0, self.seconds - seconds),

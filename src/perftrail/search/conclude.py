@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.search import layout_guard
 from perftrail.search.answer import Answer, Change, Effect, Kind, Summary, Suspicion, Verdict
 from perftrail.search.forecast import rounds_left
 from perftrail.search.rounds import FEWEST_ROUNDS, Finding
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from perftrail.search.evidence import Evidence
+    from perftrail.search.layout_guard import LayoutGuard
     from perftrail.search.question import Question
     from perftrail.search.rounds import Gap, Rounds, Run
 
@@ -39,24 +39,24 @@ SPREAD_ERROR = 0.01
 """Probability to claim that two builds' samples scatter differently if they do not."""
 
 
-def conclude(question: Question, evidence: Evidence, rounds: Rounds, reason: str) -> Answer:
+def conclude(
+    question: Question, evidence: Evidence, rounds: Rounds, layouts: LayoutGuard, reason: str
+) -> Answer:
     """Return the answer; `reason` states why the search ended, empty if everything is decided."""
-    return _Conclusion(question, evidence, rounds).answer(reason)
+    return _Conclusion(question, evidence, rounds, layouts).answer(reason)
 
 
 class _Conclusion:
     """What the rounds have shown: certain changes, gradual ones, those that layouts may explain, undecided gaps."""
 
-    def __init__(self, question: Question, evidence: Evidence, rounds: Rounds) -> None:
+    def __init__(self, question: Question, evidence: Evidence, rounds: Rounds, layouts: LayoutGuard) -> None:
         self._question, self._evidence, self._rounds = question, evidence, rounds
-        self._allowed = 1 - question.confidence
-        self._doubts = layout_guard.doubts(question, evidence, rounds)
-        self._tau = layout_guard.hides(question, evidence, rounds)
+        self._layouts = layouts
+        self._tau = layouts.hidden
         self._gaps = rounds.gaps()
         self._runs = rounds.between_changes(self._gaps)
         certain = [each for each in self._gaps if each.is_named]
-        most = self._allowed * (layout_guard.CLEAR if self._tau else 1.0)
-        sure = [each for each in certain if self._doubts.get(each.last, 0.0) <= most]
+        sure = [each for each in certain if layouts.allows(each)]
         self._found = [each for each in sure if each.finding is Finding.CHANGED]
         self._below = [each for each in sure if each.finding is Finding.BELOW]
         self._doubted = [each for each in certain if each.finding is Finding.CHANGED and each not in sure]
@@ -108,10 +108,8 @@ class _Conclusion:
         return (
             run.ends.last - run.ends.first >= LEAST_WIDTH
             and max(abs(each.size) for each in run.gaps) < abs(run.ends.size) / 2
-            and (
-                not layout_guard.is_doubted(self._question, self._evidence)
-                or (not self._doubted and layout_guard.chance_for_gradual(run) <= self._allowed)
-            )
+            and not self._doubted
+            and self._layouts.allows_gradual(run)
         )
 
     @property
@@ -142,7 +140,7 @@ class _Conclusion:
         before, after = self._levels(gap)
         return Change(
             positions=self._positions(gap),
-            confidence=(1 - summary.error) * (1 - self._doubts.get(gap.last, 0.0)),
+            confidence=(1 - summary.error) * (1 - (self._layouts.chance(gap) or 0.0)),
             before=before,
             after=after,
             effect=_effect(gap),
@@ -155,7 +153,7 @@ class _Conclusion:
 
     def _suspicion(self, gap: Gap) -> Suspicion:
         evidence = math.exp(min(gap.evidence, LARGEST))
-        doubt = self._doubts.get(gap.last)
+        doubt = self._layouts.chance(gap) if gap.is_named else None
         return Suspicion(
             positions=self._positions(gap),
             confidence=gap.reaches(self._question.threshold_log) if doubt is None else 1 - doubt,
@@ -172,7 +170,7 @@ class _Conclusion:
         return Summary(
             blocks=count,
             invocations=2 * count * self._question.invocations_per_sample,
-            error=self._allowed if is_equal else math.exp(-gap.evidence),
+            error=1 - self._question.confidence if is_equal else math.exp(-gap.evidence),
             layouts=self._evidence.layouts_of(gap.first, gap.last),
             is_only_change=not self._undecided,
             possible=self._possible,

@@ -16,7 +16,7 @@ from perftrail.search.guide import most_builds
 from perftrail.search.rounds import FLAT_ERRORS, MOST_ROUNDS, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from perftrail.search.evidence import Evidence
     from perftrail.search.question import Question
@@ -54,25 +54,94 @@ HOPELESS = 0.3
 """Above this probability that layouts explain a change, more builds seldom separate them."""
 
 
-def is_doubted(question: Question, evidence: Evidence) -> bool:
-    """Whether layouts may explain a difference of two builds."""
-    return question.has_layouts and not evidence.relinks
+class LayoutGuard:
+    """Which changes may be named although layouts may explain them, and what separates both.
 
-
-def doubts(question: Question, evidence: Evidence, rounds: Rounds) -> Mapping[int, float]:
-    """Return for each certain change, by its last position, how probably layouts alone explain it."""
-    return Separation(rounds).chances if is_doubted(question, evidence) else {}
-
-
-def hides(question: Question, evidence: Evidence, rounds: Rounds) -> float:
-    """Return the layout noise if builds without a change differ too much for the threshold; else zero.
-
-    It is known once the map has more builds than a search for a change needs.
+    The search divides where builds differ, and stops where they look alike: so the builds that it has chosen show
+    too little of layouts. Each side of a change needs `LEAST_BESIDE` builds, and one that was chosen without regard
+    to levels; or layouts must be far from an explanation, with a probability of at most `CLEAR` of the allowed error.
     """
-    if not is_doubted(question, evidence) or len(rounds.gaps()) <= most_builds(question):
-        return 0.0
-    tau = Separation(rounds).tau
-    return tau if tau > HIDDEN * question.threshold_log else 0.0
+
+    def __init__(self, question: Question, evidence: Evidence, rounds: Rounds) -> None:
+        self._question, self._evidence, self._rounds = question, evidence, rounds
+        self._allowed = 1 - question.confidence
+        self._chosen_blindly: frozenset[int] = frozenset()
+        self._state: object = None
+        self._separation: Separation | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether layouts may explain a difference of two builds."""
+        return self._question.has_layouts and not self._evidence.relinks
+
+    @property
+    def hidden(self) -> float:
+        """The layout noise if builds without a change differ too much for the threshold; else zero.
+
+        It is known once the map has more builds than a search for a change needs.
+        """
+        if not self.is_needed or len(self._rounds.gaps()) <= most_builds(self._question):
+            return 0.0
+        tau = self._separate().tau
+        return tau if tau > HIDDEN * self._question.threshold_log else 0.0
+
+    def chance(self, change: Gap) -> float | None:
+        """Return how probably layouts alone explain a certain change; `None` if they cannot."""
+        return self._separate().chances.get(change.last, 0.0) if self.is_needed else None
+
+    def allows(self, change: Gap) -> bool:
+        """Whether a certain change is separated from layouts."""
+        chance = self.chance(change)
+        if chance is None:
+            return True
+        is_blind = self.hidden or any(map(self._is_short, self._separate().groups(change.last)))
+        return chance <= self._allowed * (CLEAR if is_blind else 1.0)
+
+    def allows_gradual(self, run: Run) -> bool:
+        """Whether layouts hardly explain the trend of a run's builds."""
+        return not self.is_needed or chance_for_gradual(run) <= self._allowed
+
+    def wanted(self) -> tuple[int, ...]:
+        """Return the builds of a round that helps to separate a change from layouts; empty if none does."""
+        if not self.is_needed:
+            return ()
+        separation = self._separate()
+        added: set[int] = set()
+        again: set[int] = set()
+        for change in self._rounds.gaps():
+            chance = separation.chances.get(change.last, 1.0)
+            if change.finding is not Finding.CHANGED or not CLEAR * self._allowed < chance < HOPELESS:
+                continue
+            sides = separation.groups(change.last)
+            for side in sides:
+                may_help = chance > self._allowed and len(side) < MOST_BESIDE
+                build = self._build_on(side) if may_help or self._is_short(side) else None
+                added |= set() if build is None else {build, change.first, change.last}
+            if (
+                chance > self._allowed
+                and change.error > separation.tau
+                and len(change.differences) < MOST_ROUNDS
+            ):
+                again |= {*sides[0][-MOST_BESIDE:], *sides[1][:MOST_BESIDE]}
+        self._chosen_blindly |= added - set(self._rounds.positions)
+        return tuple(sorted(added or again))
+
+    def _is_short(self, side: Sequence[int]) -> bool:
+        """Whether a side needs a build that was not chosen by its level, and one can be built."""
+        is_short = len(side) < LEAST_BESIDE or self._chosen_blindly.isdisjoint(side)
+        return is_short and self._build_on(side) is not None
+
+    def _build_on(self, side: Sequence[int]) -> int | None:
+        """Return a build inside the widest gap of a side that can be divided."""
+        near = [at for at in self._rounds.positions if side[0] <= at <= side[-1]]
+        wide = sorted(pairwise(near), key=lambda pair: pair[0] - pair[1])
+        return next((at for pair in wide if (at := self._rounds.middle(*pair)) is not None), None)
+
+    def _separate(self) -> Separation:
+        """Return the separation of the present rounds, computed once."""
+        if self._separation is None or self._state != self._rounds.state:
+            self._state, self._separation = self._rounds.state, Separation(self._rounds)
+        return self._separation
 
 
 class Separation:
@@ -194,30 +263,3 @@ def _two_sided(distance: float, freedom: float) -> float:
     from scipy.special import stdtr  # noqa: PLC0415 - a slow import that most commands do not need
 
     return float(2 * stdtr(freedom, -abs(distance)))
-
-
-def wanted(question: Question, rounds: Rounds, fresh: frozenset[int]) -> tuple[int, ...]:
-    """Return the builds of a round that helps to separate a change from layouts; empty if none does.
-
-    The search divides where builds differ, and stops where they look alike: so the builds that it has chosen show
-    too little of layouts. Before a change is named, each of its sides has `LEAST_BESIDE` builds, and one of them is
-    `fresh`: chosen without regard to levels. After that, more builds and rounds decide a change that is in doubt.
-    """
-    level, separation = 1 - question.confidence, Separation(rounds)
-    added: set[int] = set()
-    again: set[int] = set()
-    for change in rounds.gaps():
-        chance = separation.chances.get(change.last, 1.0)
-        if change.finding is not Finding.CHANGED or not CLEAR * level < chance < HOPELESS:
-            continue
-        sides = separation.groups(change.last)
-        for side in sides:
-            is_short = len(side) < LEAST_BESIDE or fresh.isdisjoint(side)
-            near = [at for at in rounds.positions if side[0] <= at <= side[-1]]
-            wide = sorted(pairwise(near), key=lambda pair: pair[0] - pair[1])
-            middle = next((at for pair in wide if (at := rounds.middle(*pair)) is not None), None)
-            if middle is not None and (is_short or (chance > level and len(side) < MOST_BESIDE)):
-                added |= {middle, change.first, change.last}
-        if chance > level and change.error > separation.tau and len(change.differences) < MOST_ROUNDS:
-            again |= {*sides[0][-MOST_BESIDE:], *sides[1][:MOST_BESIDE]}
-    return tuple(sorted(added or again))

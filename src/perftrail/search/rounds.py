@@ -191,10 +191,21 @@ class Rounds:
         """Put builds on the map."""
         self._map |= set(positions)
 
+    def keep_measured(self) -> None:
+        """Remove builds from the map that no round ran: a budget refused them. The outermost ones stay."""
+        measured = {build for each in self._evidence.rounds for build in each}
+        ends = {*self.positions[:1], *self.positions[-1:]}
+        self._map = {at for at in self._map if at in ends or self._evidence.build_of(at) in measured}
+
     @property
     def positions(self) -> tuple[int, ...]:
         """The builds of the map that are not known to be unusable, ascending."""
         return tuple(sorted(self._map - self._evidence.unusable))
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """Another value after each observation and with each new build on the map."""
+        return self._evidence.version, len(self._map)
 
     @property
     def threshold(self) -> float:
@@ -213,9 +224,8 @@ class Rounds:
 
     def _refresh(self) -> None:
         """Compare again after a new observation, or with a new build on the map."""
-        now = (self._evidence.version, len(self._map))
-        if now != self._now:
-            self._now, self._compared = now, {}
+        if self.state != self._now:
+            self._now, self._compared = self.state, {}
             self._gaps = self._find_gaps()
 
     def _find_gaps(self) -> list[Gap]:

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.search import layout_guard
 from perftrail.search.answer import Measure, Purpose, Settled, nothing_usable
 from perftrail.search.conclude import conclude
 from perftrail.search.evidence import Evidence
 from perftrail.search.forecast import NOTHING_LEFT, open_rounds, work_left
 from perftrail.search.guide import MOST_UNUSABLE, Guide
+from perftrail.search.layout_guard import LayoutGuard
 from perftrail.search.observation import Batch
 from perftrail.search.posterior import Belief, ClaimProgress, belief_of
 from perftrail.search.rounds import FEWEST_ROUNDS, Finding, Rounds
@@ -70,6 +70,7 @@ class Search:
         self._evidence = Evidence(question)
         self._guide = Guide(question, self._evidence)
         self._rounds = Rounds(question, self._evidence)
+        self._layouts = LayoutGuard(question, self._evidence, self._rounds)
         self._stages: tuple[Callable[[], Measure | None], ...] = (
             self._first_samples,
             self._disturbed_build,
@@ -81,7 +82,6 @@ class Search:
         )
         self._is_guided = True
         self._looks = 0
-        self._fresh: frozenset[int] = frozenset()
         self._next: Action | None = None
 
     def tell(self, observation: Observation) -> None:
@@ -156,7 +156,9 @@ class Search:
             return Settled(answer=nothing_usable(reason))
         if not self._rounds.positions:
             self._begin_map()
-        return Settled(answer=conclude(self.question, self._evidence, self._rounds, reason))
+        self._rounds.keep_measured()
+        answer = conclude(self.question, self._evidence, self._rounds, self._layouts, reason)
+        return Settled(answer=answer)
 
     # The stages: each returns what it needs next, `None` if nothing.
 
@@ -183,8 +185,7 @@ class Search:
     def _round(self) -> Measure | None:
         """The next round."""
         self._rounds.add((self._evidence.positions[0], self._evidence.positions[-1]))
-        hidden = layout_guard.hides(self.question, self._evidence, self._rounds)
-        return None if hidden else self._rounds.ask()
+        return None if self._layouts.hidden else self._rounds.ask()
 
     def _look_inside(self) -> Measure | None:
         """A round with one more build in the longest gap, if no change was found and builds are expensive."""
@@ -215,14 +216,9 @@ class Search:
 
     def _look_beside(self) -> Measure | None:
         """A round with one more build on the side of a change that layouts may explain."""
-        if not layout_guard.is_doubted(self.question, self._evidence):
-            return None
-        builds = layout_guard.wanted(self.question, self._rounds, self._fresh)
-        if not builds:
-            return None
-        self._fresh |= set(builds) - set(self._rounds.positions)
+        builds = self._layouts.wanted()
         self._rounds.add(builds)
-        return self._rounds.round_of(builds, Purpose.LAYOUTS)
+        return self._rounds.round_of(builds, Purpose.LAYOUTS) if builds else None
 
     @property
     def _has_map(self) -> bool:

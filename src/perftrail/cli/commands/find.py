@@ -75,8 +75,8 @@ class FindOptions(TypedDict):
 @click.option(
     "--budget",
     metavar="DURATION",
-    help="Stop after this time of new building and measuring, for example 30min. Stored results cost no time. "
-    "[default: the study's]",
+    help="Stop after this time, for example 30min. The next command continues from what is stored. "
+    "[default: the study's; else 1 h, or the time of 24 builds if that is longer]",
 )
 @click.option("--thorough", is_flag=True, help="Also search for changes that a later revision reverted.")
 @click.option("--no-prior", is_flag=True, help="Use a uniform prior: every revision is equally likely.")
@@ -340,7 +340,7 @@ def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptio
         range=overrides["part"],
         threshold=policy.smallest_change if threshold is None else threshold,
         confidence=policy.confidence if confidence is None else confidence,
-        budget=Budget(seconds=seconds, invocations=policy.budget_invocations, builds=policy.budget_builds),
+        budget=Budget(invocations=policy.budget_invocations, builds=policy.budget_builds).with_time(seconds),
         thorough=overrides["thorough"],
         priors=() if overrides["no_prior"] else policy.prior,
         suspect=policy.suspect,

@@ -272,10 +272,8 @@ class BranchCheck:
             range=range_,
             threshold=policy.smallest_change,
             confidence=policy.confidence,
-            budget=Budget(
-                seconds=policy.budget_seconds,
-                invocations=policy.budget_invocations,
-                builds=policy.budget_builds,
+            budget=Budget(invocations=policy.budget_invocations, builds=policy.budget_builds).with_time(
+                policy.budget_seconds
             ),
             priors=policy.prior,
             suspect=policy.suspect,
