@@ -308,6 +308,18 @@ def test_noise_is_mentioned_in_an_answer_without_a_change(tmp_path: Path) -> Non
     assert any("noise can hide" in words for words in noise_words(answer))
 
 
+def test_memory_is_never_noisy_and_needs_no_repetition_on_a_busy_machine(tmp_path: Path) -> None:
+    starter, noisy = stepping_at(1000), FakeWatcher.with_conditions(*[NOISY] * 500)
+    session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter, watcher=noisy)
+    request = request_for((resolve(STUDY, "peak_memory"),))
+    answer = drain(Find(session, request).events())[1]
+    assert isinstance(answer, FindAnswer)
+    assert answer.answer.verdict == "none"
+    assert (answer.noisy, answer.discarded) == (0, 0)
+    assert answer.invocations <= 30
+    assert list(noise_words(answer)) == []
+
+
 def test_suspected_paths_guide_the_search_and_are_reported(tmp_path: Path) -> None:
     paths = {f"r{number}": ("docs/a.md",) for number in range(200)} | {"r150": ("src/alloc.c",)}
     source = FakeSource(200, paths=paths)

@@ -8,7 +8,7 @@ import pytest
 
 from perftrail.model.benchmark import Benchmark, Point
 from perftrail.model.expression import evaluate
-from perftrail.model.metrics import Derived, Metric
+from perftrail.model.metrics import Counter, Derived, Metric
 from perftrail.model.recipe import Variant
 from perftrail.model.source import Source
 from perftrail.model.study import FindPolicy, Study
@@ -53,6 +53,29 @@ def test_a_metric_of_one_benchmark_without_parameters_is_found_by_its_name() -> 
     assert (target.benchmark, target.variant, target.better) == ("one.b", "plain", "higher")
     assert target.points == (Point(),)
     assert target.name == "one.b.rate"
+
+
+@pytest.mark.parametrize(
+    ("metric", "counters", "is_amount"),
+    [
+        ("wall", (), False),
+        ("page_faults", (), False),
+        ("peak_memory", (), True),
+        ("real", (), False),
+        ("size", (), True),
+        ("cache_misses", ("hardware",), False),
+        ("instructions", ("instructions",), True),
+        ("allocations", ("allocations",), True),
+    ],
+)
+def test_memory_and_counts_are_amounts_that_other_processes_do_not_change(
+    metric: str, counters: tuple[Counter, ...], is_amount: bool
+) -> None:
+    metrics = {"real": Metric(pattern="(x)", unit="s"), "size": Metric(pattern="(x)", unit="B")}
+    study = replace(
+        STUDY, benchmarks={"one": Benchmark(command="x", metrics=metrics, counters=counters)}, derived={}
+    )
+    assert resolve(study, metric).is_amount is is_amount
 
 
 def test_a_point_is_named_in_brackets() -> None:

@@ -621,6 +621,7 @@ class FindRequest:
         self,
         revisions: int,
         sampler: Sampler | None = None,
+        target: Target | None = None,
         *,
         prior: tuple[float, ...] | None = None,
         costs: Costs = DEFAULT_COSTS,
@@ -628,7 +629,7 @@ class FindRequest:
         distance: tuple[float, ...] | None = None,
         seed: int = 0,
     ) -> Question:
-        """Return the search's question over `revisions` revisions, with a sampler's properties; see `Question`."""
+        """Return the search's question over `revisions` revisions, with the properties of a sampler and a target."""
         return Question(
             revisions=revisions,
             threshold=self.threshold,
@@ -640,7 +641,7 @@ class FindRequest:
             invocations_per_sample=1 if sampler is None else len(sampler.points),
             relinks=sampler is not None and sampler.can_relink,
             linked=sampler is None or sampler.is_linked,
-            counted=sampler is not None and sampler.is_counted,
+            counted=target is not None and target.is_amount,
             built=built,
             distance=distance,
             seed=seed,

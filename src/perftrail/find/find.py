@@ -181,9 +181,9 @@ class Find:
         ]
         known = {named(target): self._prior_of(target) for target in targets}
         questions = {
-            name: self._question(request, sampler, known[name], seed=seed_of("find", journal.name, name))
+            name: self._question(request, sampler, target, known[name], seed=seed_of("find", journal.name, name))
             for sampler in samplers
-            for name in sampler.targets
+            for name, target in sampler.targets.items()
         }
         search = ManySearch(
             {named(target): questions[named(target)] for target in targets},
@@ -208,11 +208,12 @@ class Find:
         return tuple(answers)
 
     def _question(
-        self, request: FindRequest, sampler: Sampler, known: RevisionPriors, *, seed: int
+        self, request: FindRequest, sampler: Sampler, target: Target, known: RevisionPriors, *, seed: int
     ) -> Question:
         return request.question(
             len(self._revisions),
             sampler,
+            target,
             prior=known.weights,
             built=self._built_before(sampler),
             distance=self._distance,
@@ -352,6 +353,7 @@ class Find:
             "profile" not in self._request.priors
             or isinstance(goal, Working)
             or not isinstance(source, FunctionSource)
+            or all(target.is_amount for target in goal)
             or len(_groups(goal)) > MOST_PROFILED
             or not LEAST_PROFILED <= len(self._revisions) <= MOST_COMPARED
         ):
@@ -399,6 +401,7 @@ class Find:
         if (
             "instructions" not in request.priors
             or isinstance(goal, Working)
+            or all(target.is_amount for target in goal)
             or len(_groups(goal)) > 1
             or len(self._revisions) < LEAST_PROFILED
             or request.budget.builds is not None

@@ -160,6 +160,7 @@ class InsideMerges:
         question = self._request.question(
             len(line.revisions),
             sampler,
+            sampler.targets[self._name],
             prior=line.prior,
             costs=Costs(build=self._ledger.mean_build, sample=self._ledger.mean_invocation),
         )

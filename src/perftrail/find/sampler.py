@@ -89,6 +89,7 @@ class Sampler:
         self._name = name
         benchmark = session.study.benchmarks[first.benchmark]
         self.is_counted = benchmark.counted_alone is not None
+        self._has_only_amounts = all(target.is_amount for target in targets.values())
         self._boot = NO_BOOT
         self._prepared: set[int] = set()
         self._same_as: dict[int, int] = {}
@@ -141,7 +142,7 @@ class Sampler:
     def can_relink(self) -> bool:
         """Whether the study states how to link the program in other layouts."""
         subject = Subject(revision=self.revisions[0], variant=self.variant)
-        return not self.is_counted and all(
+        return not (self.is_counted or self._has_only_amounts) and all(
             self._session.subject_builder.can_relink(self._cell(subject, point)) for point in self.points
         )
 
@@ -277,7 +278,8 @@ class Sampler:
             return Sample(position=position, value=None)
         assert not isinstance(sample, Failure)
         self._sampled[target].add(position)
-        return Sample(position=position, value=value, noisy=_is_noisy(sample))
+        noisy = not self.targets[target].is_amount and _is_noisy(sample)
+        return Sample(position=position, value=value, noisy=noisy)
 
     def _sample(
         self, ready_cells: tuple[Ready, ...], draw: Draw, stored: Mapping[tuple[int, int], Outcome]
@@ -329,7 +331,9 @@ class Sampler:
         return found
 
     def _wants_another(self, sample: dict[Point, Measurement] | Failure, measure: Measure) -> bool:
-        if measure.certificate or isinstance(sample, Failure) or not _is_noisy(sample):
+        if measure.certificate or self._has_only_amounts:
+            return False
+        if isinstance(sample, Failure) or not _is_noisy(sample):
             return False
         return self.discarded < FIRST_REPEATS or self._quiet_repeats >= LEAST_QUIET_SHARE * self.discarded
 

@@ -199,6 +199,9 @@ COUNTED: Mapping[Counter, Mapping[str, MeasuredMetric]] = {
 COUNTED_ALONE: tuple[Counter, ...] = ("allocations", "instructions")
 """Counters of invocations that measure nothing else, so that all counts of a deterministic program are equal."""
 
+AMOUNTS = frozenset(name for each in COUNTED_ALONE for name in COUNTED[each])
+"""Counts that other processes do not change."""
+
 OWN_METRICS: Mapping[str, MeasuredMetric] = {
     **MEASURED,
     **{name: metric for each in COUNTED.values() for name, metric in each.items()},

@@ -20,7 +20,7 @@ from perftrail.model.expression import (
     replace_references,
     written_value,
 )
-from perftrail.model.metrics import COUNTED, MEASURED
+from perftrail.model.metrics import AMOUNTS, COUNTED, MEASURED
 from perftrail.model.wording import listed, quoted, suggestion
 
 if TYPE_CHECKING:
@@ -70,6 +70,11 @@ class Target:
     open_point: Point
     better: Better
     unit: str
+
+    @property
+    def is_amount(self) -> bool:
+        """Whether neither other processes nor layouts change its values: an amount of memory, or a count."""
+        return self.unit == "B" or all(each.name in AMOUNTS for each in references(self.expression))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

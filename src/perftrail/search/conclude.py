@@ -258,7 +258,7 @@ def _bound(run: Run) -> float:
 
 
 def _largest(gap: Gap) -> float:
-    return max(-gap.limits.low, gap.limits.high)
+    return max(0.0, -gap.limits.low, gap.limits.high)
 
 
 def _effect(gap: Gap) -> Effect:
