@@ -55,7 +55,7 @@ class Workers:
         while isinstance(action := self._search.ask(), Measure):
             fresh = set(action.positions) - self._built
             ahead = self._search.builds_ahead(fresh, self._count - len(fresh)) if fresh else ()
-            measures = [action, *(self._search.first_batch(position) for position in ahead)]
+            measures = [action, *(Measure(order=(position,)) for position in ahead)]
             rounds += 1
             building += bool(fresh)
             seconds += self._take(measures) + (self._machine.settings.build_cost if fresh else 0.0)

@@ -108,7 +108,7 @@ def test_without_relinking_the_answer_recommends_it_unless_the_change_is_large(
     assert not any("relink" in line for line in certificate_words(change_facts(large, 0)))
     changes: Any = slower.as_json()["changes"]
     assert changes[0]["certificate"]["layouts"] == 1
-    assert changes[0]["certificate"]["error"] <= 0.005
+    assert changes[0]["certificate"]["error"] <= 0.01
 
 
 def test_an_answer_about_several_metrics_also_recommends_relinking(

@@ -71,10 +71,21 @@ def test_no_account_contradicts_a_gradual_change() -> None:
 
 def test_an_answer_of_none_states_how_equal_the_ends_are_and_what_was_not_measured() -> None:
     unseen = {"revisions": 38, "after": "a" * 40, "before": "b" * 40}
-    assert headline_of([facts("none", unseen=unseen)]) == (
+    equal = {
+        "blocks": 8,
+        "invocations": 16,
+        "error": 0.01,
+        "layouts": 1,
+        "possible": 0.02,
+        "single_change": True,
+    }
+    assert headline_of([facts("none", unseen=unseen, certificate=equal)]) == (
         "none: both ends are equal in wall within 2 %, probability 99 %; 38 revisions between aaaaaaaaaa and "
         "bbbbbbbbbb are unmeasured: a change there that a later revision reverted would not have been seen"
     )
+    assert headline_of([facts("none", unseen=unseen)]).startswith(
+        "none: no measured revision changed wall by more than 2 %, probability 99 %; 38 revisions between aaaaaaaaaa"
+    ), "small changes add up"
     whole = "none: no revision changed wall by more than 2 %, probability 99 %"
     assert headline_of([facts("none", unseen=None)]) == whole
 
@@ -86,7 +97,7 @@ def test_an_answer_of_none_names_certain_changes_below_the_threshold() -> None:
 
 
 def test_an_unclear_answer_begins_with_the_likely_change_and_does_not_repeat_it() -> None:
-    found = facts("unclear", suspected=[suspicion("a"), suspicion("b", evidence=300.0)])
+    found = facts("unclear", suspected=[suspicion("a"), suspicion("b", evidence=300.0, doubted=True)])
     assert headline_of([found]) == (
         "unclear: likely aaaaaaaaaa changed wall (5.0 % more), not certified: evidence 14 of the 200 needed, "
         "about 9 more rounds"

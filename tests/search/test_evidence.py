@@ -54,7 +54,7 @@ def test_on_a_calm_machine_a_correction_adds_hardly_any_noise() -> None:
 def test_a_reference_that_is_an_outlier_once_spoils_its_batch_only() -> None:
     spoilt = batch((50, 0.2), (0, 0.7))
     evidence = evidence_of(*calm(6), spoilt, *calm(6))
-    assert not evidence.is_usable(50)
+    assert 50 not in evidence.positions
     assert evidence.unmeasured_build == 50
     assert evidence.count(99) == 24
 
@@ -69,14 +69,14 @@ def test_a_batch_without_the_reference_uses_that_of_its_neighbours_while_the_mac
     shared = evidence_of(*before, batch((50, 0.2)), *after)
     assert shared.all_samples(50)[0] == pytest.approx(0.2, abs=0.02)
     assert evidence_of(*before).can_reuse_reference
-    assert not shared.is_usable(7)
+    assert 7 not in shared.positions
     moved = evidence_of(*before, batch((50, 0.2)), *calm(4, level=0.3))
-    assert not moved.is_usable(50)
+    assert 50 not in moved.positions
 
 
 def test_a_block_of_a_certificate_without_the_reference_is_not_evidence_of_the_guide() -> None:
     evidence = evidence_of(*calm(4), batch((50, 0.2), (51, 0.3), certificate=True), *calm(4))
-    assert not evidence.is_usable(50)
+    assert 50 not in evidence.positions
     assert evidence.invocations == 34
 
 

@@ -381,7 +381,7 @@ def test_builds_begun_ahead_shorten_the_search(workers: int, most: int) -> None:
         begun = set(action.positions)
         ahead = search.builds_ahead(begun, workers - 1)
         assert not begun & set(ahead)
-        for measure in (action, *map(search.first_batch, ahead)):
+        for measure in (action, *(Measure(order=(each,)) for each in ahead)):
             for observation in oracle.perform(measure):
                 search.tell(observation)
     assert action.answer.changes[0].positions == (640,)
@@ -425,6 +425,24 @@ def test_positions_outside_the_history_are_rejected() -> None:
 def test_invalid_questions_are_rejected(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f"question.{next(iter(wrong))}"):
         Question(**{"revisions": 10} | wrong)  # type: ignore[arg-type]  # that is the point
+
+
+def test_a_search_with_a_limit_of_builds_repeats_its_steps_when_it_resumes() -> None:
+    """A resumed search first asks without a limit; only if the recorded step is another one, with the limit."""
+    oracle, limit = Oracle(step(5, 0.3), normal(1, 0.01), build_seconds=0.01), Budget(builds=5)
+    question = Question(revisions=20, costs=Costs(build=0.01, sample=1.0))
+    begun, resumed = Search(replace(question, budget=limit)), Search(question)
+    count = 0
+    while isinstance(recorded := begun.ask(), Measure):
+        resumed.allow(Budget())
+        if resumed.ask() != recorded:
+            resumed.allow(limit)
+        assert resumed.ask() == recorded
+        for observation in oracle.perform(recorded):
+            begun.tell(observation)
+            resumed.tell(observation)
+        count += 1
+    assert count > 3
 
 
 def test_a_budget_of_two_builds_compares_the_ends_where_builds_are_cheap() -> None:

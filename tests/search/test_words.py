@@ -162,7 +162,7 @@ def test_answers_are_worded() -> None:
     assert found.startswith("r8, 99.")
     assert ", times 1.22 [1.22, 1.22], certified in " in found
     assert (
-        "error probability at most 0.48 %; the memory layouts of these builds may cause the difference"
+        "error probability at most 0.96 %; the memory layouts of these builds may cause the difference"
         in found
     )
     broken = Oracle(step(8, 0.2, frozenset({7, 8}))).settle(Question(revisions=20))

@@ -154,6 +154,7 @@ class SuspicionJson(TypedDict):
     observed: Annotated[
         float | None, "ratio after/before in the rounds, without an interval; null: it was not compared"
     ]
+    doubted: Annotated[bool, "whether memory layouts may explain the difference"]
 
 
 class DifferenceJson(TypedDict):
@@ -474,6 +475,7 @@ class FindAnswer:
             "blocks_left": suspicion.blocks_left,
             "possible": _finite(suspicion.possible),
             "observed": suspicion.observed,
+            "doubted": suspicion.doubted,
         }
 
     def _broken_range(self, broken_range: BrokenRange) -> BrokenRangeJson:

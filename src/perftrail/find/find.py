@@ -181,7 +181,9 @@ class Find:
         ]
         known = {named(target): self._prior_of(target) for target in targets}
         questions = {
-            name: self._question(request, sampler, target, known[name], seed=seed_of("find", journal.name, name))
+            name: self._question(
+                request, sampler, target, known[name], seed=seed_of("find", journal.name, name)
+            )
             for sampler in samplers
             for name, target in sampler.targets.items()
         }
@@ -353,7 +355,7 @@ class Find:
             "profile" not in self._request.priors
             or isinstance(goal, Working)
             or not isinstance(source, FunctionSource)
-            or all(target.is_amount for target in goal)
+            or self._has_only_memory(goal)
             or len(_groups(goal)) > MOST_PROFILED
             or not LEAST_PROFILED <= len(self._revisions) <= MOST_COMPARED
         ):
@@ -376,6 +378,11 @@ class Find:
             )
         self._profiling_seconds = time.monotonic() - began - (self._ledger.new.seconds - building)
         return functions
+
+    def _has_only_memory(self, goal: Sequence[Target]) -> bool:
+        """Whether all targets are amounts that no profile shows: it shows time, or what the benchmark counts alone."""
+        benchmarks = self._session.study.benchmarks
+        return all(each.is_amount and benchmarks[each.benchmark].counted_alone is None for each in goal)
 
     def _priors_from(self, functions: Mapping[str, ProfiledFunctions] | None) -> Mapping[str, RevisionPriors]:
         """Return the priors from profiled functions, by the names of all targets that have one."""
@@ -401,7 +408,7 @@ class Find:
         if (
             "instructions" not in request.priors
             or isinstance(goal, Working)
-            or all(target.is_amount for target in goal)
+            or self._has_only_memory(goal)
             or len(_groups(goal)) > 1
             or len(self._revisions) < LEAST_PROFILED
             or request.budget.builds is not None

@@ -375,6 +375,7 @@ def _suspicions(answer: Mapping[str, Json], metric: str = "") -> Iterator[str]:
             blocks_left=blocks if isinstance(blocks, int) else None,
             possible=math.inf if possible is None else _number(possible),
             observed=observed if isinstance(observed, float) else None,
+            doubted=each.get("doubted") is True,
         )
         yield words.suspicion(suspected, names.__getitem__, metric)
 
@@ -566,14 +567,16 @@ def _no_change(answer: AnswerFacts) -> str:
     if answer.verdict == "none" and not math.isfinite(least):
         return f"no revision is known to have changed {answer.metric}{_smaller(answer)}"
     if answer.verdict == "none":
-        within = f" within {percent(least)}" if least > 0.0 else ""
         where = " while other processes used the machine" if answer.mostly_noisy else ""
-        sure = probability(answer.confidence)
-        if answer.unseen:
-            ends = f"both ends are equal in {answer.metric}{within}{where}, probability {sure}"
-            return f"{ends}{_smaller(answer)}; {answer.unseen}"
-        most = f"no revision changed {answer.metric} by more than {percent(least)}{where}, probability {sure}"
-        return f"{most}{_smaller(answer)}"
+        most = f"no revision changed {answer.metric} by more than {percent(least)}"
+        if answer.unseen and answer.certificate is not None:
+            most = (
+                f"both ends are equal in {answer.metric}{f' within {percent(least)}' if least > 0.0 else ''}"
+            )
+        elif answer.unseen:
+            most = f"no measured revision changed {answer.metric} by more than {percent(least)}"
+        unseen = f"; {answer.unseen}" if answer.unseen else ""
+        return f"{most}{where}, probability {probability(answer.confidence)}{_smaller(answer)}{unseen}"
     if answer.suspicion:
         return answer.suspicion
     if 0.0 < least < math.inf:

@@ -3,9 +3,8 @@
 - `question`, `budget`, `answer`, `words`: what a search is asked and answers, and sentences about it.
 - `search`, `many`, `merges`, `failing`: ask/tell searches for one metric, several, a merge, a failure.
 - `observation`, `evidence`, `drift`: samples and other results, and their correction for the machine's drift.
-- `noise`, `posterior`, `ramp`: the belief about changes.
-- `policy`: which samples or builds to request next, and what builds cost.
-- `certificate`, `conclusion`: tests that confirm a change, and the final answer.
+- `guide`, `policy`, `posterior`, `noise`: where to look first if builds are expensive, by a belief about changes.
+- `rounds`: what decides. `layout_guard`, `conclude`: what may be named, and the answer. `forecast`: the work left.
 """
 
 from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measure, Settled, Summary, Verdict

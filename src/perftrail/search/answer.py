@@ -53,7 +53,7 @@ class Verdict(StrEnum):
     SEVERAL = "several"
     """More than one revision changed the metric."""
     NONE = "none"
-    """No change of the threshold or more exists between the ends."""
+    """No measured revision changed it by the threshold or more."""
     UNCLEAR = "unclear"
     """The search ended before it could decide."""
 
@@ -119,7 +119,7 @@ class Suspicion:
     """A change that the samples suggest and no certificate confirmed.
 
     `positions` are its candidates, `confidence` the probability that a change is among them. `evidence` is that of the
-    rounds so far, `needed` the evidence that confirms the change. With that evidence, layouts are not excluded.
+    rounds so far, `needed` the evidence that confirms the change. `doubted`: layouts may explain it nevertheless.
     `blocks_left` forecasts the number of further rounds, `None` if the evidence does not grow. `possible` is the
     largest change that is not excluded, as a ratio minus one. `observed` is the ratio after/before in the rounds.
     """
@@ -131,6 +131,7 @@ class Suspicion:
     blocks_left: int | None
     possible: float
     observed: float | None = None
+    doubted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +160,6 @@ class Answer:
     below_threshold: tuple[Change, ...] = ()
     suspected: tuple[Suspicion, ...] = ()
     layouts_hide: bool = False
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every difference of the threshold between measured builds is named."""
-        return self.verdict is not Verdict.UNCLEAR and not self.suspected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

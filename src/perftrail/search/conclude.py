@@ -10,7 +10,7 @@ import numpy as np
 
 from perftrail.search.answer import Answer, Change, Effect, Kind, Summary, Suspicion, Verdict
 from perftrail.search.forecast import rounds_left
-from perftrail.search.rounds import FEWEST_ROUNDS, Finding
+from perftrail.search.rounds import EFFICIENCY, FEWEST_ROUNDS, Finding
 from perftrail.stats.ratios import compare_unpaired
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
+NORMAL_DEVIATION = 0.6745
+"""Median absolute deviation of the standard normal distribution."""
+
 QUANTILE = 1.96
 """Standard errors of a 95 % interval."""
 
@@ -33,6 +36,9 @@ LARGEST = 50.0
 
 LEAST_WIDTH = 8
 """Minimum number of revisions of a gradual change."""
+
+DIRECTIONS = 2
+"""The bets on a change are made in both directions, and the answer uses the better one."""
 
 FEWEST_FOR_SPREAD = 6
 SPREAD_ERROR = 0.01
@@ -76,7 +82,7 @@ class _Conclusion:
         whole = (rounds.positions[0], rounds.positions[-1]) == (0, question.revisions - 1)
         verdict = _verdict(changes, is_open=bool(self._undecided or suspected) or not whole)
         ends = rounds.compare(rounds.positions[0], rounds.positions[-1])
-        certified = verdict is Verdict.NONE and ends.finding is Finding.EQUAL
+        certified = verdict is Verdict.NONE and self._ends_are_equal
         return Answer(
             verdict=verdict,
             changes=tuple(changes),
@@ -109,7 +115,14 @@ class _Conclusion:
             run.ends.last - run.ends.first >= LEAST_WIDTH
             and max(abs(each.size) for each in run.gaps) < abs(run.ends.size) / 2
             and not self._doubted
-            and self._layouts.allows_gradual(run)
+            and self._layouts.chance_for(run) <= 1 - self._question.confidence
+        )
+
+    @property
+    def _ends_are_equal(self) -> bool:
+        return (
+            self._rounds.compare(self._rounds.positions[0], self._rounds.positions[-1]).finding
+            is Finding.EQUAL
         )
 
     @property
@@ -149,7 +162,9 @@ class _Conclusion:
 
     def _ramp(self, run: Run) -> Change:
         positions = tuple(range(run.ends.first + 1, run.ends.last + 1))
-        return replace(self._step(run.ends), positions=positions, kind=Kind.RAMP)
+        change, doubt = self._step(run.ends), self._layouts.chance_for(run)
+        confidence = (1 - self._summary(run.ends).error) * (1 - doubt)
+        return replace(change, positions=positions, confidence=confidence, kind=Kind.RAMP)
 
     def _suspicion(self, gap: Gap) -> Suspicion:
         evidence = math.exp(min(gap.evidence, LARGEST))
@@ -162,6 +177,7 @@ class _Conclusion:
             blocks_left=rounds_left(gap, self._rounds.level),
             possible=math.expm1(min(_largest(gap), LARGEST)),
             observed=math.exp(gap.size),
+            doubted=doubt is not None,
         )
 
     def _summary(self, gap: Gap) -> Summary:
@@ -170,9 +186,11 @@ class _Conclusion:
         return Summary(
             blocks=count,
             invocations=2 * count * self._question.invocations_per_sample,
-            error=1 - self._question.confidence if is_equal else math.exp(-gap.evidence),
+            error=1 - self._question.confidence
+            if is_equal
+            else min(1.0, DIRECTIONS * math.exp(-gap.evidence)),
             layouts=self._evidence.layouts_of(gap.first, gap.last),
-            is_only_change=not self._undecided,
+            is_only_change=not (self._undecided or self._doubted),
             possible=self._possible,
             spread=self._spread_ratio(gap),
         )
@@ -218,6 +236,8 @@ class _Conclusion:
                 if changes
                 else ("neither a change nor the equality of the ends could be certified")
             )
+        if not changes and not self._ends_are_equal:
+            return "the ends differ, but no measured revision changed it by the threshold or more"
         if not changes:
             within = f" within {100 * self._possible:.2g} %" if self._possible else ""
             return f"the ends are equal{within}"
@@ -262,7 +282,16 @@ def _largest(gap: Gap) -> float:
 
 
 def _effect(gap: Gap) -> Effect:
-    return _interval(gap.size, gap.error)
+    return _interval(gap.size, _own_error(gap))
+
+
+def _own_error(gap: Gap) -> float:
+    """Return the standard error of a gap, not below that of its own differences: one build may scatter more."""
+    count = len(gap.differences)
+    if count < FEWEST_FOR_SPREAD or not gap.error:
+        return gap.error
+    own = float(np.median(np.abs(gap.differences - np.median(gap.differences)))) / NORMAL_DEVIATION
+    return max(gap.error, own * EFFICIENCY / math.sqrt(count))
 
 
 def _interval(size: float, error: float) -> Effect:
@@ -275,5 +304,5 @@ def _product(gaps: Sequence[Gap], runs: Sequence[Run]) -> Effect | None:
     direct = [run for run in runs if len(run.ends.differences) >= FEWEST_ROUNDS]
     covered = [each for run in direct for each in run.gaps]
     parts = [*(run.ends for run in direct), *(each for each in gaps if each not in covered)]
-    error = math.sqrt(sum(each.error**2 for each in parts))
+    error = math.sqrt(sum(_own_error(each) ** 2 for each in parts))
     return _interval(sum(each.size for each in parts), error) if math.isfinite(error) else None

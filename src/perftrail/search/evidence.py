@@ -272,9 +272,10 @@ class Evidence:
             self._raw = {build: np.array(group) for build, group in values.items()}
         return self._raw
 
-    def is_usable(self, position: int) -> bool:
-        """Whether a position's build has samples and did not become unusable."""
-        return position not in self.unusable and self.build_of(position) in self._corrected()
+    @property
+    def largest_scatter(self) -> float:
+        """The largest distance of two values of one build, in logarithms."""
+        return max((float(np.ptp(np.log(each))) for each in self._raw_values().values()), default=0.0)
 
     def count(self, position: int) -> int:
         """Number of samples of a position's build, in all layouts."""

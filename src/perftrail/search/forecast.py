@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.search.rounds import EXACT_ROUNDS, MOST_ROUNDS
+from perftrail.search.rounds import EXACT_ROUNDS, MOST_PROMISING, MOST_ROUNDS
 from perftrail.stats.comparison import STAKES
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def rounds_left(gap: Gap, level: float) -> int | None:
     count = max(len(gap.differences), 1)
     pace = (min(gap.evidence, LARGEST) + math.log(len(STAKES))) / count
     left = max(1, math.ceil(math.log(len(STAKES) / level) / pace) - count)
-    return left if left <= MOST_ROUNDS else None
+    most = MOST_PROMISING if gap.rounds_to_certainty(level) <= MOST_PROMISING else MOST_ROUNDS
+    return left if left <= most else None
 
 
 def rounds_to_equality(gap: Gap, threshold: float) -> int | None:
@@ -65,7 +66,7 @@ def rounds_to_equality(gap: Gap, threshold: float) -> int | None:
     count, wanted = len(gap.differences), gap.rounds_to_equality(threshold)
     if count < FORECAST_ROUNDS:
         return USUAL_ROUNDS[0]
-    return max(1, math.ceil(min(wanted, MOST_ROUNDS)) - count) if abs(gap.size) < threshold else None
+    return max(1, math.ceil(min(wanted, MOST_PROMISING)) - count) if abs(gap.size) < threshold else None
 
 
 def open_rounds(gap: Gap, threshold: float, level: float) -> tuple[int, int]:
@@ -74,7 +75,7 @@ def open_rounds(gap: Gap, threshold: float, level: float) -> tuple[int, int]:
         each for each in (rounds_left(gap, level), rounds_to_equality(gap, threshold)) if each is not None
     ]
     least = min(known, default=USUAL_ROUNDS[0])
-    return least, min(MOST_ROUNDS, SLOWEST_PACE * least)
+    return least, min(MOST_PROMISING, SLOWEST_PACE * least)
 
 
 def work_left(

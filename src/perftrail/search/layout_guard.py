@@ -41,7 +41,7 @@ FEWEST_FOR_TREND = 5
 """Fewest gaps of a gradual change."""
 
 HIDDEN = 0.5
-"""With more builds than a guided search needs, a search ends if layout noise exceeds this share of the threshold."""
+"""With more builds than a guided search needs, rounds end if layout noise exceeds this share of the threshold."""
 
 LEAST_BESIDE = 3
 MOST_BESIDE = 6
@@ -90,16 +90,17 @@ class LayoutGuard:
         return self._separate().chances.get(change.last, 0.0) if self.is_needed else None
 
     def allows(self, change: Gap) -> bool:
-        """Whether a certain change is separated from layouts."""
+        """Whether a certain change is separated from layouts; for one below the threshold, no build is added."""
         chance = self.chance(change)
         if chance is None:
             return True
-        is_blind = self.hidden or any(map(self._is_short, self._separate().groups(change.last)))
+        sides = self._separate().groups(change.last) if change.finding is Finding.CHANGED else ()
+        is_blind = self.hidden or any(map(self._is_short, sides))
         return chance <= self._allowed * (CLEAR if is_blind else 1.0)
 
-    def allows_gradual(self, run: Run) -> bool:
-        """Whether layouts hardly explain the trend of a run's builds."""
-        return not self.is_needed or chance_for_gradual(run) <= self._allowed
+    def chance_for(self, run: Run) -> float:
+        """Return how probably layouts alone explain the trend of a run's builds."""
+        return chance_for_gradual(run) if self.is_needed else 0.0
 
     def wanted(self) -> tuple[int, ...]:
         """Return the builds of a round that helps to separate a change from layouts; empty if none does."""
@@ -161,7 +162,7 @@ class Separation:
     """
 
     def __init__(self, rounds: Rounds) -> None:
-        levels, errors = rounds.levels()
+        levels, errors = rounds.build_levels()
         gaps, positions = rounds.gaps(), rounds.positions
         # Neighbours with the same artefact have one layout: more of them are no evidence that layouts differ little.
         kept = [

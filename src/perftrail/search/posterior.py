@@ -78,8 +78,7 @@ class LikelyChange:
 
     `gaps` (K-1,) is the probability of each gap between neighbouring builds, given that the change exists.
     `exists` is the probability that it exists, `reaches_threshold` that it is also at least as large as the threshold.
-    `size` and `spread` are mean and standard deviation of its logarithm. `kept` (H,) are the gaps that
-    matter, the hypotheses of `before` and `after`.
+    `kept` (H,) are the gaps that matter, the hypotheses of `before` and `after`.
     """
 
     first: int
@@ -87,19 +86,9 @@ class LikelyChange:
     gaps: Floats
     exists: float
     reaches_threshold: float
-    size: float
-    spread: float
     kept: Indices
     before: Side
     after: Side
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Further:
-    """One more change than the likely ones: its probability, and its most likely gap."""
-
-    probability: float
-    gap: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,22 +97,19 @@ class Posterior:
 
     `positions` (K,) are the built ones; `counts` (C+1,) the probability of 0, 1, ... changes between them.
     `guesses` are as many changes as are likely, at least one if there can be any; `changes` are those with
-    more than even odds. `further` is the possible next one. `no_change` is the probability that no change of
-    the threshold or more exists between the builds. `level` is the first build's; `sigma` and `tau` are the
-    spread of samples and of layouts, `grid_sigma` the robust estimate of sigma. `noise` (S,) weights the
-    combinations of sigma and tau; only those in `kept` were considered.
+    more than even odds. `no_change` is the probability that no change of the threshold or more exists between the
+    builds. `level` is the first build's; `sigma` and `tau` are the spread of samples and of layouts. `noise` (S,)
+    weights the combinations of sigma and tau; only those in `kept` were considered.
     """
 
     positions: tuple[int, ...]
     counts: Floats
     guesses: tuple[LikelyChange, ...]
     changes: tuple[LikelyChange, ...]
-    further: Further | None
     no_change: float
     level: float
     sigma: float
     tau: float
-    grid_sigma: float
     likelihoods: Likelihoods
     chain: _Chain
     noise: Floats
@@ -173,12 +159,10 @@ def infer(
         counts=counts,
         guesses=guesses,
         changes=guesses if count else (),
-        further=_further(chain, question, joint, count, guesses),
         no_change=math.prod(1.0 - each.reaches_threshold for each in guesses),
         level=float(np.median(evidence.all_samples(builds[0]))),
         sigma=math.sqrt(float(noise @ grid.sigma**2)),
         tau=_median_tau(noise, grid),
-        grid_sigma=grid.centre,
         likelihoods=likelihoods,
         chain=chain,
         noise=noise,
@@ -240,23 +224,6 @@ def _mass_between(prior: Floats, builds: Sequence[int]) -> Floats:
     return mass * (prior.sum() / mass.sum()) if mass.sum() > 0 else mass
 
 
-def _further(
-    chain: _Chain, question: Question, joint: Floats, count: int, guesses: tuple[LikelyChange, ...]
-) -> Further | None:
-    more = float(joint[count + 1 :].sum())
-    if more < MATTERS:
-        return None
-    others = chain.changes(question, count + 1, joint)
-    if not others:
-        return None
-    known = sum((each.gaps for each in guesses), np.zeros(len(others[0].gaps))) if count else 0.0
-    additional = sum((each.gaps for each in others), np.zeros(len(others[0].gaps))) - known
-    # The smallest of them decides whether all of them are large enough.
-    return Further(
-        probability=more * min(each.reaches_threshold for each in others), gap=int(np.argmax(additional))
-    )
-
-
 class _Chain:
     """The marginal likelihoods of all segments, and the recursions over them.
 
@@ -279,9 +246,7 @@ class _Chain:
         self.levels = levels
         self._values = values
         self.builds = builds
-        self._mass = mass
         self._no_change = no_change
-        self.log_evidence = 0.0
         self._changes: dict[int, tuple[LikelyChange, ...]] = {}
         self._most = min(MOST_CHANGES, int((mass > 0).sum()))
         # The prior density of a segment's shape and level times the lattice's weights, (Q, G).
@@ -355,9 +320,7 @@ class _Chain:
         logs = np.log(prior)[:, None] + np.array([row[-1] for row in self._forward])
         logs = logs + self.grid.log_prior
         weight: Floats = np.exp(logs - logs.max())
-        total = float(weight.sum())
-        self.log_evidence = float(logs.max()) + math.log(total)
-        return weight / total
+        return weight / float(weight.sum())
 
     def changes(self, question: Question, count: int, joint: Floats) -> tuple[LikelyChange, ...]:
         """Return the changes if there are `count` of them; `joint` (C+1, S) is the result of `weigh`."""
@@ -399,9 +362,6 @@ class _Chain:
         # From the last one backwards, so that each segment starts with the next shorter one.
         after = self._side([range(last, gap, -1) for gap in hypotheses.tolist()], kept, noise)
         share = gaps[hypotheses] / gaps[hypotheses].sum()
-        differences = after.mean - before.mean
-        size = float(share @ differences)
-        variance = float(share @ (before.variance + after.variance + (differences - size) ** 2))
         likeliest = int(hypotheses[np.argmax(share)])
         reaches_threshold = self._reaches_threshold(
             question, (first, likeliest), (likeliest + 1, last), noise
@@ -412,8 +372,6 @@ class _Chain:
             gaps=gaps,
             exists=1.0,
             reaches_threshold=reaches_threshold,
-            size=size,
-            spread=math.sqrt(variance),
             kept=hypotheses,
             before=before,
             after=after,

@@ -24,11 +24,11 @@ class Question:
     Both ends belong to the history. The culprit is the first position with the new level, so it is one of
     ``1..revisions-1``.
 
-    `threshold` is the smallest relative change worth finding (0.05 is 5 %). `confidence` is that of the whole
-    answer. `prior` weights each position as the culprit (length `revisions`, the first is not used; need not
-    sum to one), `None` is a uniform prior. As weights may be wrong, a tenth of the probability is spread
-    uniformly over all positions with a weight above zero; zero excludes. `no_change` is the prior probability
-    that nothing changed.
+    `threshold` is the smallest relative change worth finding (0.05 is 5 %). `confidence` is that of each
+    change, and of the statement that there is none. `prior` weights each position as the culprit (length
+    `revisions`, the first is not used; need not sum to one), `None` is a uniform prior. As weights may be wrong, a
+    tenth of the probability is spread uniformly over all positions with a weight above zero; zero excludes.
+    `no_change` is the prior probability that nothing changed.
 
     `thorough` also searches for changes that a later revision reverted. `relinks`: builds can be linked in
     other layouts. `linked`: a linker produced the measured program. `counted`: the metric is a deterministic count.

@@ -3,8 +3,9 @@
 Between two neighbours of the map is a *gap* of revisions. The rounds that ran both of its builds test it: it is
 equal within the threshold; or it differs, and a build inside divides it; or nothing is left to divide, and the
 difference is a change of its last revision. If two builds have equal effects, exchanging their names in a round only
-changes the sign of their difference, whatever the machine does. So bets on that sign are a test martingale
-(`stats.comparison`), and a test after each round has no cost. No level, noise or drift is modelled.
+changes the sign of their difference, whatever the machine does meanwhile. So bets on that sign are a test martingale
+(`stats.comparison`), and a test after each round has no cost. No level, noise or drift is modelled. What stays with a
+build for the whole search is a difference of the builds: its layout (`layout_guard`), or where its pages are cached.
 
 Between changes, neighbouring gaps are a *run*. If the ends of a run are equal within the threshold, gaps
 inside that look flat need no further rounds: a change there would show at the ends, unless another one cancels it.
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 PART_LEVEL = 0.05
-"""The error allowed to the statement that a part of the history is equal within the threshold: that of a 95 % interval.
+"""The error allowed to the statement that a part of the history is equal within the threshold, for each of its bounds.
 For both ends of the history, and so for the answer that nothing changed, it is that of the question's confidence."""
 
 FEWEST_ROUNDS = 2
@@ -58,21 +59,20 @@ FEW_EXCESS = 1.3
 """With fewer rounds, the standard error is not below that of their own spread over this factor: one disturbed run among
 a few is not visible otherwise."""
 
-FORECAST_FROM = 16
+LEAST_TO_GIVE_UP = 16
 MOST_ROUNDS = 64
-MOST_TO_EQUALITY = 256
-"""Rounds after which two builds stay undecided, if no build divides the gap between them: the ends of a run without any
-sign that they differ; others; and while they are forecast to become equal within the largest number."""
-
+MOST_PROMISING = 256
+"""Rounds after which the comparison of two builds is given up: of ends without any sign that they differ; of others;
+and while it is forecast to be decided within the largest number."""
 
 SIZE_ROUNDS = 24
-"""Rounds after which the estimate decides whether a certain change reaches the threshold."""
+"""Rounds after which a certain change is below the threshold only if it hardly reaches it, and is named otherwise."""
 
 EXACT_ROUNDS = 3
 EXACT_SPREAD = 0.1
 EXACT_STEP = 0.02
-"""A counted metric is exact in this many rounds if its differences scatter by less than this share of their size, or of
-the threshold."""
+"""A counted metric is exact after this many rounds if all runs of each build scatter by less than this share of the
+difference, or of the threshold."""
 
 FITS = 6
 CLIPPED = 3.0
@@ -89,7 +89,8 @@ SAMPLES_PER_LAYOUT = 4
 """Number of runs of each build in a round's layout if linking costs more than samples."""
 
 EFFICIENCY = 1.05
-"""Standard error of the median of pairwise averages, relative to that of the mean, for normal noise."""
+"""At most the standard error of the median of pairwise averages, relative to that of the mean, for normal noise: 1.02
+with many differences, more with few."""
 
 
 class Finding(StrEnum):
@@ -99,9 +100,9 @@ class Finding(StrEnum):
     EQUAL = "equal"
     """Equal within the threshold."""
     CHANGED = "changed"
-    """A certain change of the threshold or more, without a build left to divide it."""
+    """A certain change, perhaps of the threshold or more, without a build left to divide it."""
     BELOW = "below"
-    """A certain change below the threshold, without a build left to divide it."""
+    """A certain change that hardly reaches the threshold, without a build left to divide it."""
     UNDECIDED = "undecided"
     """Neither, after `MOST_ROUNDS`."""
 
@@ -111,8 +112,8 @@ class Gap:
     """Two builds, at the positions `first` and `last`, and the rounds that ran both. Equal only to itself.
 
     `differences` (n,) are logarithms, later minus earlier. `size` is their centre and `error` its standard error;
-    `limits` exclude other sizes with an error of at most `PART_LEVEL`. `evidence` is the logarithm of the wealth of
-    bets on a difference.
+    `limits` exclude other sizes with an error of at most `PART_LEVEL` for each bound. `evidence` is the logarithm of
+    the wealth of bets on a difference.
     """
 
     first: int
@@ -148,6 +149,13 @@ class Gap:
         """
         width, room = (self.limits.high - self.limits.low) / 2, threshold - abs(self.size)
         return len(self.differences) * (width / room) ** 2 if room > 0 else math.inf
+
+    def rounds_to_certainty(self, level: float) -> float:
+        """Forecast all rounds until the builds certainly differ; infinite without evidence that they do.
+
+        The evidence grows in proportion to the number of rounds.
+        """
+        return len(self.differences) * math.log(1 / level) / self.evidence if self.evidence > 0 else math.inf
 
     def is_flat(self, threshold: float, errors: float) -> bool:
         """Whether a difference of the threshold is unlikely."""
@@ -214,7 +222,7 @@ class Rounds:
 
     @property
     def level(self) -> float:
-        """The error allowed to each claim of a change."""
+        """The error allowed to the claim of a change in one direction."""
         return (1 - self._question.confidence) / 2
 
     def gaps(self) -> list[Gap]:
@@ -353,7 +361,7 @@ class Rounds:
         found = [each[high] - each[low] for each in self._evidence.rounds if low in each and high in each]
         return np.array(found, dtype=np.float64)
 
-    def levels(self) -> tuple[Floats, Floats]:
+    def build_levels(self) -> tuple[Floats, Floats]:
         """Return the level of each build of the map and its standard error, (K,), in logarithms around a common one.
 
         By weighted least squares over all rounds: a value is the sum of its build's level and its round's. Residuals
@@ -400,9 +408,9 @@ class Rounds:
         same = self.is_same(first, last)
         if same:
             size, error, limits = 0.0, 0.0, Bounds(low=0.0, high=0.0)
-        elif count and self._is_exact(found, size):
+        elif count >= EXACT_ROUNDS and self._is_exact(size):
             error, limits = 0.0, Bounds(low=float(found.min()), high=float(found.max()))
-            evidence = math.inf if count >= EXACT_ROUNDS and (limits.low > 0) | (limits.high < 0) else 0.0
+            evidence = math.inf if (limits.low > 0) | (limits.high < 0) else 0.0
         elif count:
             scale = scales(found, robust=not self._is_coarse)
             whole = (first, last) == (self.positions[0], self.positions[-1])
@@ -428,9 +436,10 @@ class Rounds:
             return 0.0
         return float(differences.mean()) if self._is_coarse else centre(differences)
 
-    def _is_exact(self, differences: Floats, size: float) -> bool:
+    def _is_exact(self, size: float) -> bool:
+        """Whether no build has shown two values whose distance matters: a metric with two values may repeat one."""
         tolerance = max(EXACT_SPREAD * abs(size), EXACT_STEP * self._question.threshold_log)
-        return self._question.counted and bool(np.ptp(differences) <= tolerance)
+        return self._question.counted and self._evidence.largest_scatter <= tolerance
 
     def _finding(self, gap: Gap) -> Finding:
         threshold, count = self._question.threshold_log, len(gap.differences)
@@ -442,16 +451,16 @@ class Rounds:
             return Finding.BELOW if certain else Finding.OPEN
         are_ends = any(gap.first < at < gap.last for at in self.positions)
         may_differ = gap.is_likely or gap.evidence > 0 or not are_ends
-        most = MOST_ROUNDS if may_differ else FORECAST_FROM
-        if gap.rounds_to_equality(threshold) <= MOST_TO_EQUALITY:
-            most = MOST_TO_EQUALITY
+        most = MOST_ROUNDS if may_differ else LEAST_TO_GIVE_UP
+        if min(gap.rounds_to_equality(threshold), gap.rounds_to_certainty(self.level)) <= MOST_PROMISING:
+            most = MOST_PROMISING
         if (are_ends or not certain) and count >= most:
             return Finding.UNDECIDED
         if are_ends or divisible or not certain:
             return Finding.OPEN
         if max(gap.limits.low, -gap.limits.high) < threshold and count < SIZE_ROUNDS:
             return Finding.OPEN
-        return Finding.CHANGED if abs(gap.size) >= threshold else Finding.BELOW
+        return Finding.CHANGED if gap.reaches(threshold) > PART_LEVEL else Finding.BELOW
 
     def is_certain(self, gap: Gap) -> bool:
         """Whether two builds certainly differ."""
@@ -465,7 +474,7 @@ class Rounds:
         if count == 0 or (middle := self.middle(gap.first, gap.last)) is None:
             return None
         soon_equal = gap.is_flat(self._question.threshold_log, 2.0)
-        exact = self._question.counted and gap.error == 0.0
+        exact = self._question.counted and gap.error == 0.0 and gap.size != 0.0
         return middle if exact or (gap.is_likely and not soon_equal) else None
 
     def middle(self, first: int, last: int) -> int | None:

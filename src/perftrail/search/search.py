@@ -1,8 +1,9 @@
 """Search for the revisions that changed a metric, until what is named explains the difference of the ends.
 
-An ask/tell object: it says what to measure next, and receives the results. Its stages, in their order:
+An ask/tell object: it says what to measure next, and receives the results. After each result, the first of its stages
+that needs something decides:
 
-1. the ends: the outermost revisions that can be built and run;
+1. the ends: the outermost revisions that can be built and run; then builds whose batches were all disturbed;
 2. the guide (`guide`): where builds are expensive, few builds locate the likely changes. Where they are cheap, a
    coarse map of the whole history takes its place;
 3. rounds (`rounds`) over the ends and the builds around each change certify changes, and that everything between them
@@ -11,8 +12,11 @@ An ask/tell object: it says what to measure next, and receives the results. Its 
 5. revisions beyond the outermost ones that could be built;
 6. more builds on the sides of a change that memory layouts may explain (`layout_guard`).
 
+The first request that the budget refuses ends the search.
+
 Pure: no clock, no disk; random orders come from the question's seed. The same observations in the same order, with a
-request after each, lead to the same requests. So a search resumes when it receives all earlier results again.
+request after each, lead to the same requests. So a search resumes when it receives all earlier results again, and is
+asked after each. What it receives before the first request is only evidence.
 """
 
 from __future__ import annotations
@@ -69,8 +73,7 @@ class Search:
         self.question = question
         self._evidence = Evidence(question)
         self._guide = Guide(question, self._evidence)
-        self._rounds = Rounds(question, self._evidence)
-        self._layouts = LayoutGuard(question, self._evidence, self._rounds)
+        self._start_rounds()
         self._stages: tuple[Callable[[], Measure | None], ...] = (
             self._first_samples,
             self._disturbed_build,
@@ -80,9 +83,15 @@ class Search:
             self._look_outside,
             self._look_beside,
         )
-        self._is_guided = True
         self._looks = 0
         self._next: Action | None = None
+
+    def _start_rounds(self) -> None:
+        """Begin without a map: which builds it has depends on the budget."""
+        self._is_guided = True
+        self._is_mapped = False
+        self._rounds = Rounds(self.question, self._evidence)
+        self._layouts = LayoutGuard(self.question, self._evidence, self._rounds)
 
     def tell(self, observation: Observation) -> None:
         """Record an observation, asked for or not. Raises `ValueError` for a position outside the history."""
@@ -104,15 +113,13 @@ class Search:
         if budget != self.question.budget:
             self.question = self._guide.question = replace(self.question, budget=budget)
             self._next = None
+            if not self._evidence.rounds:
+                self._start_rounds()
 
     @property
     def evidence(self) -> Evidence:
         """Everything reported so far."""
         return self._evidence
-
-    def first_batch(self, position: int) -> Measure:
-        """Return the first batch of a build that was built ahead."""
-        return self._guide.batch(position, 1)
 
     def builds_ahead(self, begun: Collection[int], count: int) -> tuple[int, ...]:
         """Return up to `count` positions with the most informative builds while those `begun` are being built."""
@@ -176,7 +183,7 @@ class Search:
         """What narrows the likely changes down, if builds are expensive; once, before the rounds."""
         if not self._is_guided:
             return None
-        batch = None if self._has_map else self._guide.ask()
+        batch = None if self._begins_with_map else self._guide.ask()
         if batch is None:
             self._is_guided = False
             self._begin_map()
@@ -190,7 +197,7 @@ class Search:
     def _look_inside(self) -> Measure | None:
         """A round with one more build in the longest gap, if no change was found and builds are expensive."""
         named = any(each.finding is Finding.CHANGED for each in self._rounds.gaps())
-        pair = None if named or self._has_map or self._looks >= LOOKS else self._rounds.longest_unseen()
+        pair = None if named or self._is_mapped or self._looks >= LOOKS else self._rounds.longest_unseen()
         middle = None if pair is None else self._rounds.middle(*pair)
         if pair is None or middle is None:
             return None
@@ -221,8 +228,8 @@ class Search:
         return self._rounds.round_of(builds, Purpose.LAYOUTS) if builds else None
 
     @property
-    def _has_map(self) -> bool:
-        """Whether the rounds begin with a map of the whole history: it is thorough, or builds are cheap."""
+    def _begins_with_map(self) -> bool:
+        """Whether the rounds begin with a map of the whole history: it is thorough, or builds are cheap so far."""
         cheap = self._evidence.seconds_per_build < CHEAP * self._evidence.seconds_per_sample
         return self.question.thorough or cheap
 
@@ -230,7 +237,8 @@ class Search:
         """Put the first builds on the map."""
         positions = self._evidence.positions
         low, high = positions[0], positions[-1]
-        if self._has_map:
+        self._is_mapped = self._begins_with_map
+        if self._is_mapped:
             count = THOROUGH_GAPS if self.question.thorough else FIRST_GAPS
             spread = np.linspace(low, high, min(count, high - low) + 1)
             builds = [round(each) for each in spread.tolist()]

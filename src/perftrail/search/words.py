@@ -217,8 +217,6 @@ def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) 
 def suspicion(suspected: Suspicion, label: Label, metric: str = "") -> str:
     """Return which change, of `metric` if it is not empty, is likely and not certified, and what it needs.
 
-    With enough evidence, only memory layouts are left as another cause.
-
     >>> from dataclasses import replace
     >>> from perftrail.search.answer import Suspicion
     >>> likely = Suspicion(
@@ -226,10 +224,10 @@ def suspicion(suspected: Suspicion, label: Label, metric: str = "") -> str:
     ... )
     >>> suspicion(likely, "r{}".format)
     'likely r7 (5.0 % more), not certified: evidence 14 of the 200 needed, about 90 more rounds'
-    >>> suspicion(replace(likely, evidence=400.0), "r{}".format)
+    >>> suspicion(replace(likely, evidence=400.0, doubted=True), "r{}".format)
     'likely r7 (5.0 % more), but memory layouts may explain the difference'
     >>> suspicion(replace(likely, evidence=400.0, positions=(6, 7)), "r{}".format, "wall")
-    'likely one of 2, r6 to r7, changed wall (5.0 % more), but memory layouts may explain the difference'
+    'likely one of 2, r6 to r7, changed wall (5.0 % more), but no single revision is certain'
     """
     where = _where(suspected.positions, label)
     if metric:
@@ -237,8 +235,10 @@ def suspicion(suspected: Suspicion, label: Label, metric: str = "") -> str:
     likely = f"likely {where}"
     if suspected.observed is not None:
         likely += f" ({change(suspected.observed)})"
-    if suspected.evidence >= suspected.needed:
+    if suspected.doubted:
         return f"{likely}, but memory layouts may explain the difference"
+    if suspected.evidence >= suspected.needed:
+        return f"{likely}, but no single revision is certain"
     digits = 0 if suspected.evidence >= 10 else 1
     parts = [f"evidence {suspected.evidence:.{digits}f} of the {suspected.needed:.0f} needed"]
     if suspected.blocks_left is not None:

@@ -201,8 +201,8 @@ def test_another_thread_can_send_a_signal(launcher: Launcher, trial: Trial) -> N
 def test_a_process_has_the_niceness_and_the_memory_nodes_asked_for(launcher: Launcher, trial: Trial) -> None:
     output = trial.directory / "place"
     environment = {"PATH": "/usr/bin:/bin"}
-    launcher.run(trial.shell("nice", stdout=str(output), nice=7, environment=environment))
-    assert output.read_text() == "7\n"
+    launcher.run(trial.shell("nice", stdout=str(output), nice=19, environment=environment))
+    assert output.read_text() == "19\n"
     bound = launcher.run(
         trial.shell("cat /proc/self/numa_maps", stdout=str(output), numa=(0,), environment=environment)
     )
