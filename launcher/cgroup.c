@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -120,7 +121,7 @@ static void kill_listed(const struct leaf *leaf)
         at += strspn(at, "0123456789");
         /* A truncated list may end within a number: the next round reads it again. */
         if (*at == '\n' && pid > 1 && pid != getpid())
-            process_kill((pid_t)pid, is_member, leaf->path);
+            process_signal((pid_t)pid, SIGKILL, is_member, leaf->path);
     }
 }
 

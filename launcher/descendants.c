@@ -82,13 +82,19 @@ void descendants_visit(visit_process *visit, void *context)
     pages_release(found, sizeof found); /* also sets them to zero */
 }
 
-static void kill_process(pid_t process, void *root)
+struct sending {
+    pid_t root;
+    int signal;
+};
+
+static void send_signal(pid_t process, void *context)
 {
-    process_kill(process, is_descendant, root);
+    const struct sending *sending = context;
+    process_signal(process, sending->signal, is_descendant, &sending->root);
 }
 
-void descendants_kill(void)
+void descendants_signal(int signal)
 {
-    pid_t root = getpid();
-    descendants_visit(kill_process, &root);
+    struct sending sending = {.root = getpid(), .signal = signal};
+    descendants_visit(send_signal, &sending);
 }

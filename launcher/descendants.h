@@ -12,7 +12,7 @@ typedef void visit_process(pid_t process, void *context);
 /* Visit each living descendant that /proc shows, parents before their children. */
 void descendants_visit(visit_process *visit, void *context);
 
-/* Send SIGKILL to every descendant, repeatedly until a pass finds no new one. Do not wait for their ends. */
-void descendants_kill(void);
+/* Send a signal to every descendant, repeatedly until a pass finds no new one. Do not wait for their ends. */
+void descendants_signal(int signal);
 
 #endif

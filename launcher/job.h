@@ -14,7 +14,7 @@
 #define MOST_LIMITS 16
 #define MOST_NUMA_NODES 1024 /* of the kernel */
 
-enum orphans { ORPHANS_WAIT, ORPHANS_KILL };
+enum orphans { ORPHANS_WAIT, ORPHANS_KILL, ORPHANS_TERMINATE };
 enum tree_memory { TREE_AUTO, TREE_SAMPLED, TREE_OFF };
 
 struct job_limit {

@@ -159,10 +159,11 @@ static const char *read_counters(struct job *job, char *value)
 
 static const char *read_orphans(struct job *job, char *value)
 {
-    static const struct choice choices[] = {{"wait", ORPHANS_WAIT}, {"kill", ORPHANS_KILL}, {NULL, 0}};
+    static const struct choice choices[] = {
+        {"wait", ORPHANS_WAIT}, {"kill", ORPHANS_KILL}, {"terminate", ORPHANS_TERMINATE}, {NULL, 0}};
     int chosen;
     if (!choose(choices, value, &chosen))
-        return "orphans: must be wait or kill";
+        return "orphans: must be wait, kill or terminate";
     job->orphans = (enum orphans)chosen;
     return NULL;
 }

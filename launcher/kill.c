@@ -3,6 +3,8 @@
 #include "clock.h"
 #include "descendants.h"
 
+#include <signal.h>
+
 #define LONGEST_PAUSE (20 * NS_PER_MS)
 #ifndef KILL_SECONDS
 #define KILL_SECONDS 30 /* an exit that releases hundreds of gigabytes takes several */
@@ -16,7 +18,7 @@ bool kill_tree(const struct cgroups *cgroups, reap_children *reap, void *context
         if (clock_now_ns() >= until_ns)
             return false;
         cgroups_kill(cgroups);
-        descendants_kill();
+        descendants_signal(SIGKILL);
         if (reap(context))
             return true;
         nanosleep(&pause, NULL);

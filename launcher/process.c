@@ -19,15 +19,15 @@ int process_descriptor(pid_t process)
     return (int)syscall(SYS_pidfd_open, process, 0);
 }
 
-void process_kill(pid_t process, check_process *check, const void *context)
+void process_signal(pid_t process, int signal, check_process *check, const void *context)
 {
     int descriptor = process_descriptor(process);
     if (descriptor < 0 && errno == ESRCH)
         return;
     if (check(process, context)) {
-        bool sent = descriptor >= 0 && syscall(SYS_pidfd_send_signal, descriptor, SIGKILL, NULL, 0) == 0;
+        bool sent = descriptor >= 0 && syscall(SYS_pidfd_send_signal, descriptor, signal, NULL, 0) == 0;
         if (!sent && errno != ESRCH)
-            kill(process, SIGKILL);
+            kill(process, signal);
     }
     if (descriptor >= 0)
         close(descriptor);

@@ -10,8 +10,8 @@ int process_descriptor(pid_t process);
 
 typedef bool check_process(pid_t process, const void *context);
 
-/* Send SIGKILL to the process that now has this pid, if `check` accepts it. Where the kernel has pidfd, the signal
+/* Send a signal to the process that now has this pid, if `check` accepts it. Where the kernel has pidfd, the signal
  * cannot reach a process that gets the pid later. */
-void process_kill(pid_t process, check_process *check, const void *context);
+void process_signal(pid_t process, int signal, check_process *check, const void *context);
 
 #endif

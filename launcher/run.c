@@ -1,6 +1,7 @@
 #include "run.h"
 
 #include "clock.h"
+#include "descendants.h"
 #include "kill.h"
 
 #include <errno.h>
@@ -11,6 +12,9 @@
 
 /* At 2 GB/s, a target prints 20 MB between two checks; a check takes 2 us. */
 #define WATCH_INTERVAL (10 * NS_PER_MS)
+
+/* Orphans that were asked to end have this time, for example a tracer that writes what it counted. */
+#define TERMINATE_NS (1 * NS_PER_SECOND)
 
 static int64_t nanoseconds(struct timeval time)
 {
@@ -95,10 +99,6 @@ static void check_oom(struct run *run)
         run->memory_exceeded = true;
 }
 
-static int64_t deadline_ns(const struct run *run)
-{
-    return run->job->timeout_ns ? run->spawned.pre_ns + run->job->timeout_ns : NEVER;
-}
 
 static int64_t next_check_ns(const struct run *run, int64_t now_ns)
 {
@@ -109,6 +109,18 @@ static int64_t next_check_ns(const struct run *run, int64_t now_ns)
 static int64_t earliest(int64_t one, int64_t other)
 {
     return one < other ? one : other;
+}
+
+static int64_t deadline_ns(const struct run *run)
+{
+    int64_t timeout_ns = run->job->timeout_ns ? run->spawned.pre_ns + run->job->timeout_ns : NEVER;
+    return earliest(timeout_ns, run->orphans_end_ns);
+}
+
+static void terminate_orphans(struct run *run)
+{
+    descendants_signal(SIGTERM);
+    run->orphans_end_ns = clock_now_ns() + TERMINATE_NS;
 }
 
 /* Watch the tree until it ends, or until there is a reason to kill it. */
@@ -123,6 +135,8 @@ static void watch(struct run *run)
             return;
         if (run->main_ended && run->job->orphans == ORPHANS_KILL)
             return;
+        if (run->main_ended && run->job->orphans == ORPHANS_TERMINATE && run->orphans_end_ns == NEVER)
+            terminate_orphans(run);
         run->abandoned = happened & EVENT_GONE;
         run->cancelled = happened & EVENT_CANCEL;
         if (happened & EVENT_SIGNAL && !run->main_ended)
@@ -151,7 +165,7 @@ static void read_cgroup_counts(struct run *run)
 
 void run_job(struct run *run, const struct job *job, struct events *events, struct cgroups *cgroups)
 {
-    *run = (struct run){.job = job, .events = events, .tree_peak_bytes = -1, .tree_file_bytes = -1,
+    *run = (struct run){.job = job, .events = events, .orphans_end_ns = NEVER, .tree_peak_bytes = -1, .tree_file_bytes = -1,
                         .tree_cpu_ns = -1, .refused_processes = -1, .sampling = sampling_off()};
     if (job->tree_memory == TREE_AUTO && cgroups_make(cgroups, job->memory_limit_bytes, job->process_limit))
         run->cgroups = cgroups;

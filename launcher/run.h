@@ -32,6 +32,7 @@ struct run {
     bool main_ended, childless, killing;
     int status;                  /* as wait4 returns it */
     int64_t end_ns, tree_end_ns; /* of the target, of the last of its tree */
+    int64_t orphans_end_ns;      /* when terminated orphans are killed */
     int64_t orphans_waited, orphans_killed;
     bool timed_out, memory_exceeded, cancelled, abandoned;
     bool unkillable; /* processes remain: no other job may start */

@@ -22,7 +22,7 @@ from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.ports import Builder, Starter
 from perftrail.process.launcher import Launcher
 from perftrail.store.memory import MemoryStore
-from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
+from tests.fakes.subject_builder import FakeBuilder, FakeSource
 from tests.fakes.watcher import FakeWatcher
 
 MACHINE = Machine(id="machine-one", facts={})
@@ -63,7 +63,7 @@ def a_session(
     tmp_path: Path,
     *,
     source: FakeSource,
-    starter: FakeStarter,
+    starter: Starter,
     builder: FakeBuilder | None = None,
     store: MemoryStore | None = None,
     watcher: FakeWatcher | None = None,

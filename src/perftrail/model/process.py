@@ -23,13 +23,14 @@ class Command:
     NUL, undecodable ones as surrogate escapes. `stdin`, `stdout` and `stderr` are paths, or None for /dev/null.
     An output file is truncated at `output_cap_bytes` while the process continues.
 
-    `orphans` decides about descendants that outlive the process: ``kill`` them, or ``wait`` for them (until the
-    timeout). `tree_memory` chooses how the tree's memory is measured: ``auto`` uses a cgroup if possible and
-    samples otherwise, ``sampled`` always samples, ``off`` does neither. `process_limit` applies to the tree, if
-    a cgroup can enforce it. `cpus` binds the process to these CPUs, and `numa` its memory to these NUMA nodes.
-    `limits` are soft and hard limits; None is unlimited. `lock_counter` counts pthread locks with an object that
-    is preloaded into every dynamic glibc program, and `allocation_counter` heap allocations likewise,
-    with the stacks of a sample if it is ``stacks``.
+    `orphans` decides about descendants that outlive the process: ``kill`` them, ``wait`` for them (until the
+    timeout), or ``terminate`` them with SIGTERM and kill those that are left after a second. `tree_memory` chooses
+    how the tree's memory is measured: ``auto`` uses a cgroup if possible and samples otherwise, ``sampled`` always
+    samples, ``off`` does neither. `process_limit` applies to the tree, if a cgroup can enforce it. `cpus` binds the
+    process to these CPUs, and `numa` its memory to these NUMA nodes. `limits` are soft and hard limits; None is
+    unlimited. `lock_counter` counts pthread locks with an object that is preloaded into every dynamic glibc
+    program, and `allocation_counter` heap allocations likewise, with the stacks of a sample if it is
+    ``stacks``.
     """
 
     arguments: tuple[str, ...]
@@ -46,7 +47,7 @@ class Command:
     nice: int | None = None
     numa: tuple[int, ...] | None = None
     aslr: bool = True
-    orphans: Literal["wait", "kill"] = "kill"
+    orphans: Literal["wait", "kill", "terminate"] = "kill"
     tree_memory: Literal["auto", "sampled", "off"] = "auto"
     limits: Mapping[Resource, int | None] = field(default_factory=dict)
     counters: bool = False

@@ -33,6 +33,22 @@ def test_a_grandchild_is_killed_at_the_end_on_request(launcher: Launcher, trial:
     assert trial.living() == []
 
 
+@pytest.mark.parametrize(("at_the_signal", "killed"), [("echo >ended; exit", 0), ("", 1)])
+def test_terminated_orphans_may_end_by_themselves(
+    launcher: Launcher, trial: Trial, at_the_signal: str, killed: int
+) -> None:
+    daemon = f"trap '{at_the_signal}' TERM; echo >ready; while true; do read line <never; done"
+    script = f'mkfifo ready never; sh -c "{daemon}" & read line <ready'
+    environment = {"PATH": "/usr/bin:/bin"}
+    ran = launcher.run(
+        trial.shell(script, orphans="terminate", timeout_seconds=30.0, environment=environment)
+    )
+    assert ran.ended == Exited(code=0)
+    assert ran.orphans.killed == killed
+    assert (trial.directory / "ended").exists() == (not killed)
+    assert trial.living() == []
+
+
 def test_waiting_for_orphans_ends_at_the_timeout_without_blaming_the_program(
     launcher: Launcher, trial: Trial
 ) -> None:

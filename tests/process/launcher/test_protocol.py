@@ -104,7 +104,7 @@ def test_a_nul_in_an_argument_is_refused_before_anything_runs(launcher: Launcher
         (b"id=1\targ=x\tnice=-21", "nice: must be a number from -20 to 19"),
         (b"id=1\targ=x\tnice=-", "nice: must be a number from -20 to 19"),
         (b"id=1\targ=x\taslr=maybe", "aslr: must be on or off"),
-        (b"id=1\targ=x\torphans=adopt", "orphans: must be wait or kill"),
+        (b"id=1\targ=x\torphans=adopt", "orphans: must be wait, kill or terminate"),
         (b"id=1\targ=x\tmemory_limit=1000", "memory_limit: must be at least 1048576 bytes"),
         (b"id=1\targ=x\trlimit=nofile", "rlimit: must be NAME:NUMBER or NAME:unlimited"),
         (b"id=\xff\targ=x", "id: must be printable ASCII without spaces"),

@@ -11,15 +11,25 @@ from perftrail.measure.subjects import Ready
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
 from perftrail.model.patch import FileChange
+from perftrail.model.plan import cells, subjects
 from perftrail.model.profile import Calls, Function, Profile
 from perftrail.model.subject import Revision
 from perftrail.present.why import explanation_lines
+from perftrail.process.launcher import Launcher
 from perftrail.results.selection import Selection
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.explain.explain import Explain, ExplainReport, Pair
-from perftrail.verbs.explain.profilers import ProfiledMetric, Profiler, instruction_metrics, read_calls
+from perftrail.verbs.explain.profilers import (
+    TIMES_SLOWER,
+    CallsProfiler,
+    ProfiledMetric,
+    Profiler,
+    instruction_metrics,
+    read_calls,
+)
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.measure.fake_session import a_session, a_study, drain
+from tests.needs import needs
 
 PAIR = Pair(
     culprit=Revision(id="r1"), against=Revision(id="r0"), changes=(FileChange(path="a", added=1, removed=0),)
@@ -260,3 +270,23 @@ def test_metrics_of_a_profile_are_those_of_the_program_and_of_each_function() ->
         "cache misses": 3.0,
         "instructions in f": 15.0,
     }
+
+
+@needs("strace")
+def test_counting_system_calls_does_not_wait_for_daemons(tmp_path: Path) -> None:
+    daemon = Benchmark(command="sleep 300 & true", shell=True, timeout_seconds=10.0 / TIMES_SLOWER)
+    source = FakeSource(1)
+    with Launcher() as starter:
+        session = a_session(
+            a_study(directory=str(tmp_path), benchmarks={"work": daemon}),
+            tmp_path,
+            source=source,
+            starter=starter,
+            builder=FakeBuilder(source),
+        )
+        cell = cells(session.study, subjects(session.study, session.source.history())[0])[0]
+        _, ready = drain(session.subject_builder.ready(cell))
+        assert isinstance(ready, Ready)
+        found = CallsProfiler(session.runner.invoker, invocations=1).profile(ready, 0)
+    assert not isinstance(found, Failure), found.message
+    assert found["calls of execve"].value >= 1.0

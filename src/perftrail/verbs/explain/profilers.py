@@ -252,9 +252,12 @@ class CallsProfiler:
         assert self._program is not None
         with self._invoker.temporary_directory() as scratch:
             summary = Path(scratch) / "calls"
-            words = (self._program, "-f", "-qq", "-c", "-o", str(summary), "--")
+            # A grandchild (-D), so that daemons do not delay the end; at SIGTERM it writes its table.
+            words = (self._program, "-D", "-f", "-qq", "-I", "waiting", "-c", "-o", str(summary), "--")
             observed = self._invoker.observe(
-                ready, f"calls-{number}", lambda command: under(words, command, slowdown=TIMES_SLOWER)
+                ready,
+                f"calls-{number}",
+                lambda command: replace(under(words, command, slowdown=TIMES_SLOWER), orphans="terminate"),
             )
             if isinstance(observed.result, Failure):
                 return observed.result

@@ -64,7 +64,7 @@ int main(int count, char **arguments)
     if (child == 0)
         for (;;)
             pause();
-    descendants_kill();
+    descendants_signal(SIGKILL);
     /* A signal that was sent has ended the child or ends it now; without one it stays. */
     kill(child, SIGTERM);
     int status;

@@ -50,7 +50,7 @@ int main(int count, char **arguments)
     if (strcmp(arguments[1], "leaf") == 0)
         kill_member(arguments[2]);
     else
-        descendants_kill();
+        descendants_signal(SIGKILL);
     usleep(50000);
     printf(waitpid(process, NULL, WNOHANG) == process ? "killed\n" : "spared\n");
     kill(process, SIGKILL);

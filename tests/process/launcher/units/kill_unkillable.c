@@ -32,7 +32,10 @@ int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
 }
 
 void cgroups_kill(const struct cgroups *cgroups) { (void)cgroups; }
-void descendants_kill(void) {}
+void descendants_signal(int signal)
+{
+    (void)signal;
+}
 
 static bool never_childless(void *context)
 {
