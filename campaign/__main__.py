@@ -27,6 +27,7 @@ PROMISES = {
     "outside_root": "a hostile source, patch or backup changes nothing outside its directory, and stays in its limits",
     "hostile_clone": "nothing outside of a clone changes or is shown, whatever replaces its files; every command ends",
     "sandbox_escapes": "a program in the sandbox reaches nothing that docs/how-to/sandbox.md closes",
+    "daemons": "a build that asks a process which it did not start is never taken for another revision's build",
     "stale": "an input that changed is measured again, or the documentation says that its change is not seen",
     "web": "no request makes the dashboard fail, break its schema, or serve a client without permission",
     "soak": "after 50,000 invocations, perftrail uses no more memory, and nothing is left over",

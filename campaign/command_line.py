@@ -17,8 +17,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +48,39 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A running command line, for its client: its process, its standard input, and the files that it prints to."""
+
+    process: int
+    stdin: int
+    out: Path
+    err: Path
+
+    def write(self, text: bytes) -> None:
+        """Write to its standard input, unless it has ended."""
+        with suppress(BrokenPipeError):
+            os.write(self.stdin, text)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal; it is not reaped before its client returns."""
+        os.kill(self.process, number)
+
+    def wait_for(self, pattern: str, *, errors: bool = False) -> re.Match[str] | None:
+        """Wait until it prints a pattern; return `None` if it ends before."""
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        while True:
+            ended = os.waitid(os.P_PID, self.process, flags) is not None
+            text = (self.err if errors else self.out).read_text(errors="replace")
+            if (found := re.search(pattern, text, re.MULTILINE)) or ended:
+                return found
+            time.sleep(0.02)
+
+
+Client = Callable[[Served], str]
+"""Talks with a running command line, and returns what it was answered elsewhere than on its standard output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """A system call of perftrail's main thread: its name, and its number among the calls of this name, from 1."""
 
@@ -63,25 +99,43 @@ def import_all(package: ModuleType = perftrail) -> None:
 
 
 def run(
-    arguments: Sequence[str], directory: Path, *, strace: Sequence[str] = (), seconds: float | None = None
+    arguments: Sequence[str],
+    directory: Path,
+    *,
+    strace: Sequence[str] = (),
+    seconds: float | None = None,
+    client: Client | None = None,
 ) -> Ended:
-    """Run a command line in a directory to its end; with strace's options, under strace; kill it after `seconds`."""
+    """Run a command line in a directory to its end; with strace's options, under strace; kill it after `seconds`.
+
+    A `client` talks with it meanwhile.
+    """
     with tempfile.TemporaryDirectory() as temporary:
         out, err = Path(temporary) / "out", Path(temporary) / "err"
+        reading, stdin = os.pipe() if client is not None else (os.open(os.devnull, os.O_RDONLY), -1)
         process = os.fork()
         if process == 0:
-            _become(arguments, directory, out, err, wait=bool(strace))
+            if client is not None:
+                os.close(stdin)
+            _become(arguments, directory, reading, out, err, wait=bool(strace))
+        os.close(reading)
         tracer = attach(process, strace) if strace else None
         late = threading.Timer(seconds or 0.0, os.killpg, (process, signal.SIGKILL))
         if seconds is not None:
             late.start()
+        answers = ""
+        if client is not None:
+            out.touch()
+            err.touch()
+            answers = client(Served(process=process, stdin=stdin, out=out, err=err))
+            os.close(stdin)
         _, status = os.waitpid(process, 0)
         late.cancel()
         if tracer is not None:
             tracer.communicate()
         return Ended(
             code=os.waitstatus_to_exitcode(status),
-            stdout=out.read_text(errors="replace"),
+            stdout=out.read_text(errors="replace") + answers,
             stderr=err.read_text(errors="replace"),
         )
 
@@ -114,13 +168,15 @@ def _is_below(line: str, directory: str) -> bool:
     return directory in (path[1] if path and path[1].startswith("/") else line)
 
 
-def _become(arguments: Sequence[str], directory: Path, out: Path, err: Path, *, wait: bool) -> None:
+def _become(
+    arguments: Sequence[str], directory: Path, stdin: int, out: Path, err: Path, *, wait: bool
+) -> None:
     """Turn this forked process into a command line; with `wait`, stop first until somebody continues it."""
     os.setsid()
-    for number, (path, flags) in enumerate(
-        ((Path(os.devnull), os.O_RDONLY), (out, os.O_WRONLY | os.O_CREAT), (err, os.O_WRONLY | os.O_CREAT))
-    ):
-        os.dup2(os.open(path, flags, 0o600), number)
+    os.dup2(stdin, 0)
+    for number, path in ((1, out), (2, err)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), number)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - the process ends with it
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - the process ends with it
     sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - the process ends with it
     os.chdir(directory)

@@ -17,13 +17,14 @@ import stat
 import tempfile
 import time
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from campaign import Result, command_line
+from campaign import Result, clients, command_line
 from campaign.scenarios import write_study
 from perftrail.file_tree import remove_tree
 from perftrail.results_directory import DATABASE, DIRECTORIES, FILES, RESULTS, accept
@@ -31,7 +32,7 @@ from perftrail.results_directory import DATABASE, DIRECTORIES, FILES, RESULTS, a
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from campaign.command_line import Ended
+    from campaign.command_line import Client, Ended
 
 logger = logging.getLogger("campaign")
 
@@ -43,27 +44,73 @@ SECONDS = 60.0
 
 HUGE_BYTES = 1 << 40
 
+WRONG_USAGE = 2
+"""Exit code of a command with wrong words, or with a study that is not valid."""
+
 COMMANDS: dict[str, tuple[str, ...]] = {
     "init": ("init", ".", "--force"),
     "init --last": ("init", "--last", "--force"),
     "check": ("check", "."),
     "check --try": ("check", ".", "--try", "1", SANDBOX := "--sandbox"),
     "doctor": ("doctor", "--quick"),
-    "measure": ("measure", "true", "--runs", "2", "--export-json", "measured.json"),
+    "init --from": ("init", ".", "--from", "asv.conf.json", "-o", "translated", "--force"),
+    "measure": (
+        *("measure", "./program.sh", "--runs", "2", "--input", "input.txt", "--output", "output.txt"),
+        *(
+            "--export-json",
+            "measured.json",
+            "--export-csv",
+            "measured.csv",
+            "--export-markdown",
+            "measured.md",
+        ),
+        SANDBOX,
+    ),
     "run": ("run", ".", SANDBOX),
     "find": ("find", ".", SANDBOX),
     "compare": ("compare", "HEAD~1", "HEAD", ".", "--max-pairs", "12", "-o", "comment.md", SANDBOX),
-    "compare --": ("compare", "HEAD~1", "HEAD", "--max-pairs", "12", SANDBOX, "--", "./program.sh"),
+    "compare --also": (
+        *("compare", "HEAD~1", "HEAD", ".", "--max-pairs", "12", SANDBOX),
+        *("--also", "text=compared.txt", "--also", "svg=compared.svg"),
+    ),
+    "compare --": (
+        "compare",
+        "HEAD~1",
+        "HEAD",
+        "--max-pairs",
+        "12",
+        SANDBOX,
+        *(OF_COMMAND := ("--outputs", "program.sh", "--", "./program.sh")),
+    ),
+    "find --": ("find", "HEAD~1", "HEAD", SANDBOX, *OF_COMMAND),
     "watch": ("watch", ".", "--once", SANDBOX),
     "show": ("show", "."),
     "show --store": ("show", ".", "--store", f"{RESULTS}/{DATABASE}"),
     "report": ("report", "."),
     "report --output": ("report", ".", "-o", "page"),
     "publish": ("publish", ".", "-o", "site"),
-    "explain": ("explain", "HEAD~2", ".", "--invocations", "1", SANDBOX),
+    "explain": ("explain", "HEAD~2", ".", "--invocations", "2", SANDBOX),
+    "explain --flame-graph": (
+        *("explain", "HEAD~2", ".", "--invocations", "2", SANDBOX, "--flame-graph", "flame.svg"),
+        *("--speedscope", "scope.json", "--pprof", "profile.pb.gz"),
+    ),
     "mcp": ("mcp", "."),
+    "serve": ("serve", ".", "--port", "0", "--token-file", "tokens"),
+    "worker": ("worker", SCHEDULER := "SCHEDULER", "--directory", "work", "--apart"),
     "backport": ("backport", "HEAD", ".", "--onto", "HEAD~2", "--output", "a.patch", SANDBOX),
+    "backport --patch": (
+        "backport",
+        ".",
+        "--patch",
+        "given.patch",
+        "--onto",
+        "HEAD~2",
+        "-o",
+        "b.patch",
+        SANDBOX,
+    ),
     "revert": ("revert", "HEAD~2", ".", SANDBOX),
+    "revert --patch": ("revert", "HEAD~2", ".", "--patch", "given.patch", SANDBOX),
     "export": ("export", ".", "--format", "csv", "-o", "samples.csv"),
     "import": ("import", "results.json", "-o", "imported"),
     "store stats": ("store", "stats", "."),
@@ -74,15 +121,39 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "store forget": ("store", "forget", ".", "--older-than", "1d"),
     "store accept": ("store", "accept", "."),
     "build": ("build", "HEAD", ".", SANDBOX),
-    "bisect-step": ("bisect-step", ".", SANDBOX),
+    "bisect-step": ("bisect-step", "HEAD~1", ".", SANDBOX),
+    "bisect-step --": ("bisect-step", "HEAD~1", SANDBOX, *OF_COMMAND),
 }
 """Command lines; the first word, or the first two, name the command. Half of the trials leave out `SANDBOX`."""
 
-NOT_RUN = {
-    "serve": "the campaign web serves hostile studies",
-    "worker": "it opens no file of a study before a client sends one",
-    "completion": "it prints a script",
+TRIED = tuple(COMMANDS)
+
+NOT_RUN = {"completion": "it prints a script"}
+
+NOT_GIVEN = {
+    "--store": "a store that the user names; show --store, store copy and store restore have one",
+    "--readable": "a path of the user, which the sandbox only shows",
 }
+"""Options with a file or a directory that no command line has."""
+
+CLIENTS: dict[str, Client] = {"serve": clients.browse, "mcp": clients.ask}
+"""Who talks with a command; the client of a worker is of `clients.cluster`."""
+
+EXPECTED = {"serve": "Commit 5", "mcp": "Commit 5", "worker": "6 revisions"}
+"""What the clients are answered in a study that nothing replaced."""
+
+MODULES = ("click", "json", "numpy", "sitecustomize", "venv")
+"""Modules in each study, which no Python of perftrail imports: they would create a file outside."""
+
+PATCH = """\
+diff --git a/program.sh b/program.sh
+--- a/program.sh
++++ b/program.sh
+@@ -1,2 +1,3 @@
+ #!/bin/sh
++# patched
+ here=$(readlink -f "$0")
+"""
 
 NAMES = (
     *(
@@ -113,6 +184,20 @@ NAMES = (
         "a.patch",
         "revert-*.patch",
     ),
+    *("asv.conf.json", "translated", "translated/perftrail.toml", "input.txt", "output.txt", "measured.csv"),
+    *(
+        "measured.md",
+        "benchmarks",
+        "benchmarks/work.py",
+        "program.sh",
+        "compared.txt",
+        "compared.svg",
+        "flame.svg",
+        "scope.json",
+    ),
+    *("profile.pb.gz", "given.patch", "b.patch", "tokens", "work", "work/studies", "work/studies/*"),
+    *(f"work/studies/*/{name}" for name in ("builds", "logs", "sources", "study-*", "study.lock")),
+    *(f"work/{name}" for name in ("sandboxes", "dask-scratch-space")),
     *(f"{RESULTS}/{name}" for name in sorted(DIRECTORIES)),
     *(f"{RESULTS}/{name.replace('*', '')}" for name in sorted(FILES)),
     *(f"{RESULTS}/{DATABASE}{suffix}" for suffix in (".lock", "-wal", "-shm")),
@@ -124,9 +209,22 @@ NAMES = (
 OWN_NAMES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("init", "check", "mcp"), ("perftrail.toml",)),
     "init --last": (f"{RESULTS}/study.toml", "perftrail.toml"),
-    "compare --": (f"{RESULTS}/study.toml",),
+    "init --from": (
+        "asv.conf.json",
+        "benchmarks",
+        "benchmarks/work.py",
+        "translated",
+        "translated/perftrail.toml",
+    ),
+    **dict.fromkeys(("compare --", "find --", "bisect-step --"), (f"{RESULTS}/study.toml", "program.sh")),
     "compare": ("comment.md",),
-    "measure": ("measured.json",),
+    "compare --also": ("compared.txt", "compared.svg"),
+    "measure": tuple(each for each in COMMANDS["measure"] if each in NAMES),
+    "explain --flame-graph": ("flame.svg", "scope.json", "profile.pb.gz"),
+    "serve": ("perftrail.toml", "tokens", f"{RESULTS}/logs", f"{RESULTS}/{DATABASE}"),
+    "worker": tuple(each for each in NAMES if each.startswith("work")),
+    "backport --patch": ("given.patch", "b.patch"),
+    "revert --patch": ("given.patch",),
     "watch": (f"{RESULTS}/watch.json", f"{RESULTS}/watch.lock"),
     "report": ("perftrail.toml", f"{RESULTS}/report/index.html"),
     "report --output": ("page", "page/charts", "page/index.html"),
@@ -159,9 +257,14 @@ class _Trial:
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """The directory of all trials. Only `study`, the user's state and the user's cache may change."""
+    """The directory of all trials. Only `study`, the user's state and the user's cache may change.
+
+    `scheduler` is the address of a scheduler, and `jobs` the client of its worker.
+    """
 
     home: Path
+    scheduler: str
+    jobs: Client
 
     @property
     def study(self) -> Path:
@@ -184,6 +287,13 @@ class _Ground:
         shutil.rmtree(repository)
         study = self.study / "perftrail.toml"
         study.write_text(study.read_text().replace('location = "repository"', 'location = "."'))
+        (self.study / "asv.conf.json").write_text('{"version": 1, "project": "a", "repo": "."}\n')
+        (self.study / "input.txt").touch()
+        (self.study / "benchmarks").mkdir()
+        (self.study / "benchmarks" / "work.py").write_text("def time_work(): pass\n")
+        (self.study / "tokens").write_text(f"read {clients.TOKEN}\n")
+        (self.study / "tokens").chmod(0o600)
+        (self.study / "given.patch").write_text(PATCH)
         for words in (
             ("run", "."),
             ("find", "."),
@@ -197,9 +307,22 @@ class _Ground:
             ended = command_line.run(words, self.study, seconds=5 * SECONDS)
             if ended.code:
                 raise RuntimeError(f"{' '.join(words)}: exit {ended.code}: {ended.stderr}")
+        for command in ("worker", *CLIENTS):
+            ended = self.run(command)
+            if ended.code or EXPECTED[command] not in ended.stdout:
+                raise RuntimeError(f"{command}: exit {ended.code}: {ended.stdout[-500:]}{ended.stderr}")
         if new := [each.name for each in (self.study / RESULTS).iterdir() if not _is_known(each.name)]:
             raise RuntimeError(f"results_directory.py does not know {', '.join(new)}")
+        for name in MODULES:
+            (self.study / f"{name}.py").write_text(f"open({str(self.outside / name)!r}, 'w')\n")
         self.study.rename(self.home / "measured")
+
+    def run(self, command: str, *, is_sandboxed: bool = False) -> Ended:
+        """Run a command of `COMMANDS` in the study, with its client."""
+        words = [self.scheduler if word == SCHEDULER else word for word in COMMANDS[command]]
+        client = self.jobs if SCHEDULER in COMMANDS[command] else CLIENTS.get(command)
+        words = [word for word in words if word != SANDBOX or is_sandboxed]
+        return command_line.run(words, self.study, seconds=SECONDS, client=client)
 
     def state(self) -> dict[str, object]:
         """Return what is outside of the study: names, kinds, times and content."""
@@ -216,11 +339,10 @@ def _is_known(name: str) -> bool:
     return name in DIRECTORIES or any(fnmatchcase(name, each) for each in FILES)
 
 
-def run(seconds: float, seed: int) -> Result:
-    """Replace entries for this time after the study is measured, at least once for each kind."""
+@contextmanager
+def _laid_out() -> Iterator[_Ground]:
+    """Yield the directory of all trials with a measured study, and a user without any files."""
     command_line.import_all()
-    losses: list[str] = []
-    counted: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="campaign-") as temporary:
         home = Path(temporary)
         variables = {
@@ -229,23 +351,52 @@ def run(seconds: float, seed: int) -> Result:
             "XDG_STATE_HOME": str(home / "state"),
             "TMPDIR": str(home / "tmp"),
         }
-        with mock.patch.dict(os.environ, variables):
-            ground = _Ground(home)
+        with mock.patch.dict(os.environ, variables), clients.cluster(home) as (scheduler, jobs):
+            ground = _Ground(home, scheduler, jobs)
             ground.lay_out()
-            ends = time.monotonic() + seconds
-            for number, trial in enumerate(_trials(seed)):
-                if number >= len(KINDS) and time.monotonic() > ends:
-                    break
-                try:
-                    found = list(_losses(ground, trial))
-                except Exception as error:  # any error is a loss that is named
-                    found = [f"{type(error).__name__}: {error}"]
-                counted[trial.kind] += 1
-                losses += [f"{trial}: {each}" for each in found]
-                for each in found:
-                    logger.info("loss: %s: %s", trial, each)
+            yield ground
+
+
+def run(seconds: float, seed: int) -> Result:
+    """Replace entries for this time after the study is measured, at least once for each kind."""
+    losses: list[str] = []
+    counted: Counter[str] = Counter()
+    with _laid_out() as ground:
+        ends = time.monotonic() + seconds
+        for number, trial in enumerate(_trials(seed)):
+            if number >= len(KINDS) and time.monotonic() > ends:
+                break
+            try:
+                found = list(_losses(ground, trial))
+            except Exception as error:  # any error is a loss that is named
+                found = [f"{type(error).__name__}: {error}"]
+            counted[trial.kind] += 1
+            losses += [f"{trial}: {each}" for each in found]
+            for each in found:
+                logger.info("loss: %s: %s", trial, each)
     notes = tuple(f"{count} times {kind}" for kind, count in sorted(counted.items()))
     return Result(trials=counted.total(), losses=tuple(losses), notes=notes)
+
+
+def wrong_usage() -> list[str]:
+    """Return the command lines that end with an error of usage, or a traceback, where nothing was replaced."""
+    with _laid_out() as ground:
+        return [
+            f"{command}: {ended.stderr}"
+            for command in COMMANDS
+            for ended in [_ended(ground, command)]
+            if ended.code == WRONG_USAGE or any(_failures(ended))
+        ]
+
+
+def _ended(ground: _Ground, command: str) -> Ended:
+    """Return the end of a command in a copy of the measured study."""
+    shutil.copytree(ground.home / "measured", ground.study, symlinks=True)
+    try:
+        accept(ground.study / RESULTS)
+        return ground.run(command)
+    finally:
+        remove_tree(ground.study)
 
 
 def _trials(seed: int) -> Iterator[_Trial]:
@@ -253,7 +404,7 @@ def _trials(seed: int) -> Iterator[_Trial]:
     rng = random.Random(seed)
     rest = [
         _Trial(name=name, kind=kind, command=command, is_clone=is_clone, is_sandboxed=is_sandboxed)
-        for name, kind, command in itertools.product(NAMES, KINDS, COMMANDS)
+        for name, kind, command in itertools.product(NAMES, KINDS, TRIED)
         for is_clone in (True, False)
         for is_sandboxed in ((True, False) if SANDBOX in COMMANDS[command] else (False,))
         if is_clone or name != RESULTS
@@ -276,8 +427,7 @@ def _losses(ground: _Ground, trial: _Trial) -> Iterator[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         KINDS[trial.kind](path, ground.outside)
         before = ground.state()
-        words = [word for word in COMMANDS[trial.command] if word != SANDBOX or trial.is_sandboxed]
-        ended = command_line.run(words, ground.study, seconds=SECONDS)
+        ended = ground.run(trial.command, is_sandboxed=trial.is_sandboxed)
         yield from _failures(ended)
         after = ground.state()
         for name in sorted(before.keys() | after.keys()):
@@ -298,8 +448,8 @@ def _path(study: Path, name: str) -> Path:
 def _failures(ended: Ended) -> Iterator[str]:
     if ended.code < 0:
         yield f"it did not end within {SECONDS:.0f} s: {ended.stderr.strip()[-200:]}"
-    if "Traceback" in ended.stderr:
-        yield f"traceback: {ended.stderr.strip().splitlines()[-1]}"
+    if "Traceback" in (text := ended.stdout + ended.stderr):
+        yield f"traceback: {text[text.index('Traceback') :].strip()[-300:]}"
     if SECRET in ended.stdout + ended.stderr:
         yield "it prints the content of a file outside"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -245,6 +246,16 @@ def test_what_is_no_token_is_refused(tmp_path: Path, text: str, why: str) -> Non
     file.chmod(0o600)
     with pytest.raises(UsageError, match=why):
         read_tokens(str(file))
+
+
+def test_a_pipe_and_a_huge_file_are_refused_at_once(tmp_path: Path) -> None:
+    pipe, huge = tmp_path / "pipe", tmp_path / "huge"
+    os.mkfifo(pipe, 0o600)
+    huge.touch(0o600)
+    os.truncate(huge, 1 << 40)
+    for file, why in ((pipe, "cannot be read"), (huge, "larger than 1024 KiB")):
+        with pytest.raises(UsageError, match=why):
+            read_tokens(str(file))
 
 
 def test_tokens_that_others_can_read_are_refused(tmp_path: Path) -> None:

@@ -100,6 +100,8 @@ def run_worker(address: str, info: WorkerInfo, state: WorkerState, *, directory:
     then.
     """
     silence(logging.ERROR)
+    # The client prints the error of a job; a traceback says nothing to the user of the worker.
+    logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
     bound_memory()
     try:
         asyncio.run(_run_worker(address, info, state, directory))

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 LOGS = "logs"
 """Name of the directory of logs in a results directory."""
 
+STUDIES = "studies"
+"""Name of the directory of copies in a worker's directory."""
+
 STUDY = "study"
 """Name of the packed files that contain the directory of a study file."""
 
@@ -52,7 +55,7 @@ class StudyCopy:
     def __init__(self, remote_study: RemoteStudy, directory: Path, *, apart: bool) -> None:
         self._remote_study = remote_study
         self.shared = not apart and _read(Path(remote_study.root, remote_study.marker)) == remote_study.token
-        own = directory / "studies" / content_key(remote_study.token)[:16]
+        own = directory / STUDIES / content_key(remote_study.token)[:16]
         self._study_directory = own / f"study-{remote_study.digest[:16]}"
         self.root = Path(remote_study.root) if self.shared else own
 

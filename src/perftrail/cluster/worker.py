@@ -21,7 +21,7 @@ from perftrail._version import __version__
 from perftrail.builds.workers import CleanBuilder, Stoppable
 from perftrail.cluster.dask import WorkerInfo
 from perftrail.cluster.dask_worker import current_job, run_worker
-from perftrail.cluster.study_copy import LOGS, StudyCopy
+from perftrail.cluster.study_copy import LOGS, STUDIES, StudyCopy
 from perftrail.cluster.values import WorkerOptions
 from perftrail.errors import ClusterError, MachineBusy, PerftrailError, UsageError
 from perftrail.file_tree import claimed_directory, exclusive_lock, remove_left_over, shared_lock, user_cache
@@ -410,6 +410,7 @@ def work(
     remove_leftovers()
     own = Path(directory) if directory else user_cache() / "worker"
     _prepare_directory(own)
+    _refuse_links(own)
     remove_leftovers_of_workers(own)
     name = socket.gethostname() if machine is None else machine
     here = read_machine(name=name)
@@ -438,3 +439,18 @@ def _prepare_directory(own: Path) -> None:
             f"{named}: other users can write there, and could change the programs that run; "
             "name a new directory, for example below it"
         )
+
+
+def _refuse_links(own: Path) -> None:
+    """Raise `UsageError` for a worker's directory with entries that a worker does not create, for example of a clone.
+
+    A link there would let it write and delete elsewhere.
+    """
+    for entry in (own, *own.glob("*"), *own.glob(f"{STUDIES}/*"), *own.glob(f"{STUDIES}/*/*")):
+        with suppress(FileNotFoundError):  # another worker removed it
+            mode = entry.lstat().st_mode
+            if not stat.S_ISDIR(mode) and not (stat.S_ISREG(mode) and entry != own):
+                raise UsageError(
+                    f"{quoted(str(entry))}: is a link or a special file, which a worker does not create; name another "
+                    "--directory"
+                )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from perftrail.errors import UsageError
+from perftrail.file_tree import open_to_read
 
 Role = Literal["read", "write"]
 
@@ -21,6 +22,9 @@ VARIABLE = "PERFTRAIL_TOKEN"
 
 SHORTEST = 20
 """Minimum length of a token in characters: a shorter one can be guessed."""
+
+LARGEST_BYTES = 1 << 20
+"""Size of the largest file of tokens."""
 
 SESSION_SECONDS = 12 * 3600.0
 MOST_SESSIONS = 2000
@@ -57,15 +61,18 @@ def read_tokens(file: str | None) -> Tokens | None:
     if file is None:
         token = os.environ.get(VARIABLE, "")
         return Tokens(dict([_parsed(token, VARIABLE)])) if token else None
-    path = Path(file)
     try:
-        mode, text = path.stat().st_mode, path.read_text(encoding="utf-8")
+        with open_to_read(Path(file)) as opened:
+            mode, content = os.fstat(opened.fileno()).st_mode, opened.read(LARGEST_BYTES + 1)
+        text = content.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"--token-file {file}: cannot be read: {error}; name a file of lines as read TOKEN"
         ) from error
     if mode & 0o077:
         raise UsageError(f"--token-file {file}: other users may read it; run: chmod 600 {file}")
+    if len(content) > LARGEST_BYTES:
+        raise UsageError(f"--token-file {file}: larger than {LARGEST_BYTES >> 10} KiB")
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     found = [_parsed(line, f"{file}:{number}") for number, line in lines if line and not line.startswith("#")]
     if not found:

@@ -43,17 +43,34 @@ def test_a_full_disk_is_reported_with_its_machine(tmp_path: Path) -> None:
     desk.close()
 
 
+def start(directory: Path) -> None:
+    """Start a worker in a directory that it refuses."""
+    work(
+        "tcp://127.0.0.1:1",
+        builds=1,
+        machine=None,
+        directory=str(directory),
+        apart=False,
+        on_begin=lambda _: None,
+    )
+
+
+@pytest.mark.parametrize("name", ["", "studies", "sandboxes", "studies/0123", "studies/0123/builds"])
+def test_a_link_in_a_workers_directory_is_refused(tmp_path: Path, name: str) -> None:
+    victim, directory = tmp_path / "victim", tmp_path / "work"
+    victim.mkdir()
+    link = directory / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(victim)
+    with pytest.raises(UsageError, match="is a link or a special file"):
+        start(directory)
+    assert not list(victim.iterdir())
+
+
 def test_a_directory_that_cannot_be_made_or_that_others_can_change_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     for name, reported in (("file/below", "cannot be created"), ("open", "other users can write there")):
         with pytest.raises(UsageError, match=rf'--directory ".*{name}": {reported}'):
-            work(
-                "tcp://127.0.0.1:1",
-                builds=1,
-                machine=None,
-                directory=str(tmp_path / name),
-                apart=False,
-                on_begin=lambda _: None,
-            )
+            start(tmp_path / name)
