@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from perftrail.builds import steps
 from perftrail.builds.build_log import Log
 from perftrail.builds.steps import ShellSteps
 from perftrail.errors import NoAnswer
@@ -144,13 +145,25 @@ def test_a_process_that_the_kernel_kills_for_memory_is_a_fault_of_the_machine(tm
 
     log = Log(path=tmp_path / "build.log")
     log.begin()
-    steps = ShellSteps(lines=("make",), directory=tmp_path, environment={}, timeout_seconds=9.0)
+    lines = ShellSteps(lines=("make",), directory=tmp_path, environment={}, timeout_seconds=9.0)
     make = Make()
-    message = steps.run(make, log)
+    message = lines.run(make, log)
     assert message.splitlines()[-1] == KILLED_FOR_MEMORY
     assert Failure(stage="build", message=message).is_of_machine
     make.output = "a.c:1:1: error: unknown type name 'x'\n"  # and another program is killed
-    assert KILLED_FOR_MEMORY not in steps.run(make, log)
+    assert KILLED_FOR_MEMORY not in lines.run(make, log)
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_disk_without_space_for_the_words_of_the_program_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_full: bool
+) -> None:
+    log = Log(path=tmp_path / "build.log")
+    log.begin()
+    monkeypatch.setattr(steps, "_is_full", lambda directory: is_full and directory == tmp_path)
+    make = ShellSteps(lines=("make",), directory=tmp_path, environment={}, timeout_seconds=9.0)
+    message = make.run(FakeStarter(seconds=lambda _: 1.0, ended=lambda _: Exited(code=2)), log)
+    assert Failure(stage="build", message=message).is_of_machine == is_full
 
 
 def test_the_launcher_counts_what_the_kernel_kills_meanwhile(

@@ -203,7 +203,8 @@ def test_a_prefix_knows_only_the_parameters_that_every_benchmark_has(tmp_path: P
 def test_too_many_points_are_refused(tmp_path: Path) -> None:
     axes = "\n".join(f"parameters.p{number} = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" for number in range(30))
     exclude = "\nexclude = [{ p0 = 1 }]"
-    for text in (axes, axes + exclude):
+    find = '\n[find]\nmetric = "wall"'
+    for text in (axes, axes + exclude, axes + find):
         assert complaints(tmp_path, f"{SMALL}{text}\n") == [
             "perftrail.toml:7: benchmark.it.parameters: span more than 100000 points; use fewer values"
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from signal import SIGKILL
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from perftrail.builds.build_log import Log
     from perftrail.ports import Starter
 
+
+FULL_DISK = "No space left on device"
 
 MOST_OUTPUT_BYTES = 64 << 20
 """Output limit of one line, so that an endless build cannot fill the disk."""
@@ -70,6 +73,7 @@ class ShellSteps:
             log.note(f"[{with_refusals('', ran.refused)}]")
         log.note(f"[{ended or 'done'}, {time.monotonic() - began:.2f} s]")
         text = read_ends(output)
+        is_full = _is_full(log.path.parent)
         output.unlink(missing_ok=True)
         if not ended:
             return ""
@@ -78,4 +82,11 @@ class ShellSteps:
         killed = ran.ended in (Signalled(signal=SIGKILL), Exited(code=128 + SIGKILL)) or "Killed" in reason
         if ran.memory_kills and killed:
             reason = f"{reason}\n{KILLED_FOR_MEMORY}"
+        if is_full and FULL_DISK not in reason:  # there was no space for the program's own words
+            reason = f"{reason}\n{FULL_DISK}"
         return with_refusals(reason, ran.refused)
+
+
+def _is_full(directory: Path) -> bool:
+    """Return whether users can write nothing more to the file system of a directory."""
+    return os.statvfs(directory).f_bavail == 0

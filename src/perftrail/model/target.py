@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from perftrail.model.benchmark import Point, every_point
@@ -130,16 +131,19 @@ def resolve(study: Study, text: str, variant: str | None = None) -> Target:
     raise TargetError(f"{quoted(text)} is not measured in variant {chosen}: {excluded}")
 
 
-def resolve_points(study: Study, text: str, variant: str | None = None) -> tuple[Target, ...]:
+def resolve_points(
+    study: Study, text: str, variant: str | None = None, *, most: int | None = None
+) -> tuple[Target, ...]:
     """Return the targets that a text names: one for each value of the parameters that it leaves open.
 
-    ``[parameter=*]`` leaves a parameter open, too. Each of several targets has its full name as its text. Raises
-    `TargetError` if there is none.
+    ``[parameter=*]`` leaves a parameter open, too. Each of several targets has its full name as its text. With `most`,
+    the others are left out. Raises `TargetError` if there is none.
     """
     wanted = parse_metric(_without_stars(text))
     metric = _only_metric(study, wanted)
     chosen = only_variant(study, variant)
-    found = _targets(study, metric, chosen, fixed=_known_values(study, metric, wanted), text=text)
+    fixed = _known_values(study, metric, wanted)
+    found = _targets(study, metric, chosen, fixed=fixed, text=text, most=most)
     if len(found) < 2:
         return (resolve(study, _without_stars(text), variant),)
     return tuple(replace(target, text=target.name) for target in found)
@@ -305,9 +309,15 @@ def _open_names(benchmark: Benchmark, expression: Expression) -> tuple[str, ...]
 
 
 def _targets(
-    study: Study, metric: _OpenMetric, variant: str, *, fixed: Mapping[str, Value], text: str
+    study: Study,
+    metric: _OpenMetric,
+    variant: str,
+    *,
+    fixed: Mapping[str, Value],
+    text: str,
+    most: int | None = None,
 ) -> tuple[Target, ...]:
-    """Return a metric at each combination of its open parameters for which every needed point is run."""
+    """Return a metric at the first `most` combinations of its open parameters for which every needed point is run."""
     benchmark = study.benchmarks[metric.benchmark]
     names = _open_names(benchmark, metric.expression)
     axes = {name: (fixed[name],) if name in fixed else benchmark.parameters[name] for name in names}
@@ -316,7 +326,7 @@ def _targets(
         _target(benchmark, metric, variant, open_point=open_point, text=text)
         for open_point in every_point(axes)
     )
-    return tuple(target for target in found if measured.issuperset(target.points))
+    return tuple(islice((target for target in found if measured.issuperset(target.points)), most))
 
 
 def _target(

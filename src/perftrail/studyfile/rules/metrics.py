@@ -16,6 +16,7 @@ from perftrail.model.target import (
     names_works,
     parse_metric,
     resolve_goal,
+    resolve_points,
 )
 from perftrail.model.wording import listed, quoted, suggestion
 from perftrail.studyfile.rules.builds import names_readable
@@ -133,6 +134,7 @@ def _is_decidable(study: Study, text: str, problems: Problems) -> bool:
     is_counted = any(name in metrics for metrics in COUNTED.values())
     return all(
         problems.readable(("benchmark", each, "metrics", name))
+        and problems.is_correct(("benchmark", each, "parameters"))
         and not (is_counted and not problems.readable(("benchmark", each, "counters")))
         for each in study.benchmarks
     )
@@ -144,7 +146,10 @@ def _check_metric(
     errors: list[TargetError] = []
     for variant in variants:
         try:
-            resolve_goal(study, (text,), variant)
+            if names_works(study, text):
+                resolve_goal(study, (text,), variant)
+            else:
+                resolve_points(study, text, variant, most=2)  # one may mean that parameters are missing
         except TargetError as error:
             errors.append(error)
     ambiguous = [error for error in errors if not error.unknown]
