@@ -20,6 +20,7 @@ from perftrail.model.target import (
     parse_metric,
     resolve,
     resolve_goal,
+    resolve_points,
 )
 
 STUDY = Study(
@@ -83,6 +84,11 @@ def test_a_point_is_named_in_brackets() -> None:
     assert target.points == (_point(2, 200),)
     assert (target.text, target.name) == ("real[size=200, threads=2]", "mt.real[threads=2, size=200]")
     assert target.unit == "s"
+
+
+def test_only_the_first_points_are_resolved_on_request() -> None:
+    names = [target.name for target in resolve_points(STUDY, "real", most=2)]
+    assert names == ["mt.real[threads=1, size=100]", "mt.real[threads=1, size=200]"]
 
 
 def test_a_derived_metric_needs_the_points_of_its_references() -> None:
