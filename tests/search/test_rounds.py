@@ -124,6 +124,37 @@ def test_a_certain_change_of_about_the_threshold_is_named_after_some_rounds(beyo
     assert np.median([len(each.differences) for each in found]) == SIZE_ROUNDS
 
 
+def measured(history: Map, first: int, last: int, sizes: Iterable[float]) -> None:
+    """Add rounds of two builds with these differences."""
+    for size in sizes:
+        history.evidence.add(batch((first, 0.0), (last, size), certificate=True))
+
+
+def test_builds_are_not_equal_if_their_estimated_difference_is_large() -> None:
+    """Half of the invocations are slower: bets on a common shift contradict each other."""
+    history = Map(Question(revisions=4))
+    rng = np.random.default_rng(2)
+    slower = [0.137 + 0.13 * (1 if number % 2 else -1) + float(rng.normal(0, 0.003)) for number in range(64)]
+    measured(history, 0, 3, slower)
+    found = history.rounds.compare(0, 3)
+    assert abs(found.size) > math.log1p(0.05)
+    assert found.finding is not Finding.EQUAL
+
+
+def test_gaps_that_seem_equal_are_measured_again_if_their_ends_certainly_differ() -> None:
+    history = Map(Question(revisions=90), (0, 30, 60, 89))
+    rng = np.random.default_rng(1)
+    few_slow = np.array([0, 0, 0, 0, 0, 0.26, -0.26, 0.25])
+    for first, last in ((0, 30), (30, 60), (60, 89)):
+        measured(history, first, last, (few_slow + rng.normal(0, 0.003, 8)).tolist())
+    assert {each.finding for each in history.rounds.gaps()} == {Finding.EQUAL}
+    measured(history, 0, 89, rng.normal(0.13, 0.12, 60).tolist())
+    assert history.rounds.is_certain(history.rounds.compare(0, 89))
+    measure = history.rounds.ask()
+    assert measure is not None
+    assert {0, 30, 60, 89} == set(measure.positions)
+
+
 def test_a_comparison_goes_on_while_its_evidence_promises_a_decision() -> None:
     found = [two_builds(0.08, 0.2, seed=seed) for seed in range(6)]
     assert sum(each.finding is Finding.CHANGED for each in found) >= 3

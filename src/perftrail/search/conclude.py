@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search.answer import Answer, Change, Effect, Kind, Summary, Suspicion, Verdict
-from perftrail.search.forecast import rounds_left
+from perftrail.search.forecast import LARGEST, rounds_left
 from perftrail.search.rounds import EFFICIENCY, FEWEST_ROUNDS, Finding
 from perftrail.stats.ratios import compare_unpaired
 
@@ -30,9 +30,6 @@ NORMAL_DEVIATION = 0.6745
 
 QUANTILE = 1.96
 """Standard errors of a 95 % interval."""
-
-LARGEST = 50.0
-"""Logarithms of ratios beyond this are cut, so that their ratios stay finite."""
 
 LEAST_WIDTH = 8
 """Minimum number of revisions of a gradual change."""
@@ -110,10 +107,10 @@ class _Conclusion:
         )
 
     def _is_gradual(self, run: Run) -> bool:
-        """Whether a run that differs is wide, no gap has half of the difference, and layouts hardly explain that."""
+        """Whether a run that differs is wide, no gap may have half of the difference, and layouts hardly explain it."""
         return (
             run.ends.last - run.ends.first >= LEAST_WIDTH
-            and max(abs(each.size) for each in run.gaps) < abs(run.ends.size) / 2
+            and max(map(_most, run.gaps)) < abs(run.ends.size) / 2
             and not self._doubted
             and self._layouts.chance_for(run) <= 1 - self._question.confidence
         )
@@ -292,6 +289,11 @@ def _own_error(gap: Gap) -> float:
         return gap.error
     own = float(np.median(np.abs(gap.differences - np.median(gap.differences)))) / NORMAL_DEVIATION
     return max(gap.error, own * EFFICIENCY / math.sqrt(count))
+
+
+def _most(gap: Gap) -> float:
+    """Return the bound of a gap's difference in either direction."""
+    return abs(gap.size) + QUANTILE * _own_error(gap)
 
 
 def _interval(size: float, error: float) -> Effect:

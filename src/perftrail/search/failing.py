@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search.answer import Answer, Change, Measure, Settled, Verdict
+from perftrail.search.policy import entropy
 from perftrail.search.posterior import CANDIDATES_PROBABILITY, Belief, narrowest
 
 if TYPE_CHECKING:
@@ -339,10 +340,3 @@ def mean(rates: Floats, weights: Floats) -> float:
     """Return the weighted mean, or the plain one if all weights are zero."""
     total = float(weights.sum())
     return float(rates @ weights / total) if total > 0 else float(rates.mean())
-
-
-def entropy(rates: Floats) -> Floats:
-    """Return the entropy of outcomes that fail at these rates, in bits."""
-    clipped = np.clip(rates, 1e-12, 1 - 1e-12)
-    bits: Floats = -clipped * np.log2(clipped) - (1 - clipped) * np.log2(1 - clipped)
-    return bits

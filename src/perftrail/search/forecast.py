@@ -38,7 +38,7 @@ SLOWEST_PACE = 4
 rounds that their pace promised."""
 
 LARGEST = 50.0
-"""Larger evidence, as a logarithm, is not distinguished."""
+"""Larger logarithms of evidence and of ratios are not distinguished, so that all stay finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

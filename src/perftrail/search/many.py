@@ -7,12 +7,12 @@ that others need, if that splits its candidates nearly as well.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perftrail.search import policy
 from perftrail.search.answer import Measure, Settled
 from perftrail.search.forecast import USUAL_ROUNDS, WorkLeft
 from perftrail.search.observation import BootSession, Built, CannotRelink, Unusable
@@ -238,4 +238,4 @@ def _split(belief: Belief | None, position: int) -> float:
     share = float(np.interp(position, positions, shares)) / shares[-1]
     if not 0 < share < 1:
         return 0.0
-    return -(share * math.log2(share) + (1 - share) * math.log2(1 - share))
+    return float(policy.entropy(np.array(share)))

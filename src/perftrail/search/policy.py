@@ -358,7 +358,7 @@ def remaining_share(
         piece = np.clip(np.searchsorted(edges, options.part[own]) - 1, 0, len(edges) - 2)
         width = edges[piece + 1] - edges[piece]
         within = (options.part[own] - edges[piece]) / np.maximum(width, 1e-300)
-        left[own] *= width * _entropy(within) / np.maximum(_entropy(options.part[own]), 1e-300)
+        left[own] *= width * entropy(within) / np.maximum(entropy(options.part[own]), 1e-300)
     return left
 
 
@@ -469,7 +469,8 @@ def _mutual_information(means: Floats, variances: Floats, scatter: Floats, weigh
     return bits
 
 
-def _entropy(share: Floats) -> Floats:
+def entropy(share: Floats) -> Floats:
+    """Return the bits of an answer to a question whose two answers have the probabilities share and 1 - share."""
     share = np.clip(share, 1e-12, 1 - 1e-12)
     bits: Floats = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
     return bits

@@ -333,12 +333,19 @@ class Rounds:
         if not inside and run.ends.is_likely:
             # Many small steps: each is certified to be below the threshold, and their sum to be real.
             inside = [each for each in run.gaps if each.finding is Finding.OPEN]
+            inside = inside or [each for each in run.gaps if self._may_hide(each, run)]
             return (
                 inside
                 if self.is_certain(run.ends) or run.ends.finding is not Finding.OPEN
                 else [*inside, run.ends]
             )
         return [*inside, run.ends] if run.ends.finding is Finding.OPEN else inside
+
+    def _may_hide(self, gap: Gap, run: Run) -> bool:
+        """Whether a gap that seems equal may have half of the certain difference of its run: one of many may err."""
+        seems_equal = gap.finding is Finding.EQUAL and len(gap.differences) < MOST_ROUNDS
+        most = abs(gap.size) + 2 * gap.error
+        return seems_equal and self.is_certain(run.ends) and most >= abs(run.ends.size) / 2
 
     def _open_gaps(self, run: Run) -> list[Gap]:
         errors = STRICT_ERRORS if run.ends.is_likely else FLAT_ERRORS
@@ -444,7 +451,7 @@ class Rounds:
     def _finding(self, gap: Gap) -> Finding:
         threshold, count = self._question.threshold_log, len(gap.differences)
         divisible, certain = self.middle(gap.first, gap.last) is not None, self.is_certain(gap)
-        if gap.limits.within(threshold):
+        if gap.limits.within(threshold) and abs(gap.size) < threshold:
             soon_certain = not certain and gap.is_likely and count < SIZE_ROUNDS
             if divisible or not (certain or soon_certain):
                 return Finding.EQUAL
@@ -486,8 +493,7 @@ class Rounds:
         if any(first < at < last for at in evidence.unusable) and policy.is_all_broken(evidence, first, last):
             return None
         low, high = self._cumulative[first], self._cumulative[last]
-        part = np.clip((self._cumulative[inside] - low) / (high - low), 1e-9, 1 - 1e-9)
-        bits = -(part * np.log2(part) + (1 - part) * np.log2(1 - part))
+        bits = policy.entropy((self._cumulative[inside] - low) / (high - low))
         worth = bits * (1 - policy.breakage(evidence).probability(inside)) if evidence.unusable else bits
         built = np.isin(inside, list(evidence.built))
         return int(inside[np.argmax(worth * np.where(built, BUILT_BONUS, 1.0))])
