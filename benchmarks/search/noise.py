@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 BUILD_SECONDS = 10.0
 LEVEL_SECONDS = 1.0
 
+SHARED = -1
+"""The key of the layout that all pinned builds share."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -61,12 +64,13 @@ class Row:
     first. With `artefacts`, the builds before the change are equal, and so are those from it on. A quarter of the
     revisions has a small change of standard deviation `small`, and each revision costs `creep` more. A search may use
     `runs` for each change; 0 is no limit. A build takes `build_seconds`. `sigma` is the scatter of
-    samples, `tau` that of layouts. `bursts` is the share of samples in bursts of 3 to 9 by other processes, and
-    `burst_size` their cost. `jump` moves the machine's level once, `ramp` slowly, `walk` at every sample. `tails` is
-    the number of degrees of freedom of t, 0 for normal. `step` is the resolution of the metric, in units of the level.
-    With `slow_share`, that share of the new code's invocations takes `slow_size` longer instead of all of them.
-    `shared_core` is the share of time in which another process uses the other thread of the core, which costs
-    `shared_size`. `warm_up` is the additional cost of the first samples of a build, which fades.
+    samples, `tau` that of layouts. With `pinned`, builds of one layout share it, except for this scatter. `bursts`
+    is the share of samples in bursts of 3 to 9 by other processes, and `burst_size` their cost. `jump` moves the
+    machine's level once, `ramp` slowly, `walk` at every sample. `tails` is the number of degrees of freedom of t, 0
+    for normal. `step` is the resolution of the metric, in units of the level. With `slow_share`, that share of the
+    new code's invocations takes `slow_size` longer instead of all of them. `shared_core` is the share of time in
+    which another process uses the other thread of the core, which costs `shared_size`. `warm_up` is the additional
+    cost of the first samples of a build, which fades.
     """
 
     name: str
@@ -87,6 +91,7 @@ class Row:
     sigma: float = 0.03
     tau: float = 0.0
     relinks: bool = False
+    pinned: float = 0.0
     bursts: float = 0.0
     burst_size: float = 0.0
     jump: float = 0.0
@@ -164,6 +169,18 @@ ROWS = (
     *(
         Row(name=f"layouts of {ratio:g} σ, relinked", tau=0.02 * ratio, sigma=0.02, relinks=True)
         for ratio in (1.0, 3.0)
+    ),
+    *(
+        Row(
+            name=f"layouts of {ratio:g} σ, pinned{none}",
+            change=change,
+            tau=0.02 * ratio,
+            sigma=0.02,
+            relinks=True,
+            pinned=0.005,
+        )
+        for ratio in (1.0, 2.0, 3.0)
+        for change, none in ((0.1, ""), (0.0, ", no change"))
     ),
     Row(name="changed and reverted", changes=2, revisions=120, sigma=0.02, thorough=True),
     Row(name="one change of the artefact, busy machine", busy=True, artefacts=True, tau=0.02, change=0.17),
@@ -291,6 +308,9 @@ class SimulatedMachine:
         content = self.history.artefacts[number]
         if (content, layout) not in self.layouts:
             self.layouts[content, layout] = row.tau * float(rng.standard_normal())
+            if row.pinned:
+                shared = self.layouts.setdefault((SHARED, layout), self.layouts[content, layout])
+                self.layouts[content, layout] = shared + row.pinned * float(rng.standard_normal())
         total = self.layouts[content, layout]
         total += row.sigma * float(rng.standard_t(row.tails) if row.tails else rng.standard_normal())
         total += row.ramp * -math.expm1(-self.clock / 60)
