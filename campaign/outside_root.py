@@ -44,8 +44,7 @@ from perftrail.store.backup import backup, restore
 from tests.sources import crates, npm_packages, packages
 from tests.sources.debian_archive import DebianArchive
 from tests.sources.fossil_repositories import FossilRepository
-from tests.store.examples import MACHINE
-from tests.store.test_migrations import fill
+from tests.store.examples import MACHINE, fill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

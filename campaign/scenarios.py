@@ -178,12 +178,6 @@ def _write_results(directory: Path) -> None:
         (directory / "nights" / f"night-{night}.json").write_text(json.dumps({"results": [result]}))
 
 
-def _write_old_store(directory: Path) -> None:
-    """Write a store of an older version of perftrail."""
-    with closing(sqlite3.connect(directory / "old.db")) as database:
-        database.executescript(OLD_STORE.read_text())
-
-
 def _grow(directory: Path) -> None:
     """Add the commits that the watch has not seen."""
     for number in range(SEEN, REVISIONS):
@@ -199,7 +193,6 @@ def _shorten(directory: Path) -> None:
 
 
 RESULTS = ".perftrail/results.db"
-OLD_STORE = Path(__file__).parents[1] / "tests" / "store" / "files" / "version-0003.sql"
 SEEN = 2
 """Revisions of the branch at the first check of a watch."""
 
@@ -216,15 +209,6 @@ SCENARIOS = (
         command=("import", "nights", "-o", "imported"),
         change=_write_results,
         finished=_same_files,
-    ),
-    Scenario(
-        name="migrate",
-        command=("store", "copy", RESULTS, "old.db"),
-        before=(("run", "."),),
-        prepare=_leave_out_some,
-        change=_write_old_store,
-        store="old.db",
-        finished=_same_content("old.db"),
     ),
     Scenario(
         name="evict", command=("run", "."), before=(("run", "."),), change=_leave_out_most, finished=_evicted

@@ -14,8 +14,7 @@ from perftrail.errors import UsageError
 from perftrail.store import open_store
 from tests.cli.calling import called
 from tests.starting import start
-from tests.store.examples import acquaint, key, measurement
-from tests.store.test_migrations import fill
+from tests.store.examples import acquaint, fill, key, measurement
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,7 +24,6 @@ AVOIDED = re.compile(
 
 QUOTED = {
     "CONTRIBUTING.md": "it lists the avoided words",
-    "src/perftrail/store/migrations/0004_plain_keys.py": "it renames keys of stored documents",
 }
 """Files that quote avoided words, and why."""
 

@@ -1,1 +1,1 @@
-"""Tests of the store in its file: opening, locking, migrating, and what a killed writer leaves."""
+"""Tests of the store in its file: opening, locking, its format, and what a killed writer leaves."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perftrail.model.benchmark import Point
@@ -25,6 +26,7 @@ from perftrail.model.store_records import (
 )
 
 if TYPE_CHECKING:
+    from perftrail.model.json_data import Json
     from perftrail.model.measurement import Phase
     from perftrail.ports import Store
 
@@ -158,3 +160,38 @@ def acquaint(store: Store) -> None:
         store.add_machine(machine)
     for runnable in (RUNNABLE, OTHER_RUNNABLE):
         store.add_runnable(runnable)
+
+
+OUTCOMES = (
+    measurement(key(0, phase="warmup")),
+    measurement(key(0)),
+    failed(key(1)),
+    replace(measurement(key(2)), values={"wall": 0.1, "ratio": 5e-324}, methods={}, flags=(), log=""),
+)
+ANSWER: dict[str, Json] = {"verdict": "found", "changes": [{"confidence": 0.997}]}
+
+
+def fill(store: Store) -> None:
+    """Fill a store with every kind of row except documents."""
+    acquaint(store)
+    store.add_runnable(replace(RUNNABLE, revision="3" * 40))
+    for record in (FAILED_BUILD, BUILD, LINK):
+        store.add_build(record)
+    for outcome in OUTCOMES:
+        store.add(outcome)
+    store.add(measurement(key(machine=OTHER_MACHINE, runnable=OTHER_RUNNABLE)))
+    store.open_search(SEARCH)
+    store.add_step(SEARCH.key, MACHINE.id, step(1))
+    store.close_search(SEARCH.key, MACHINE.id, ANSWER)
+
+
+def assert_filled(store: Store) -> None:
+    assert dict(store.machines()) == {MACHINE.id: MACHINE, OTHER_MACHINE.id: OTHER_MACHINE}
+    stored = [replace(each, origin=None) for each in store.runnables()]
+    assert stored == [RUNNABLE, OTHER_RUNNABLE, replace(RUNNABLE, revision="3" * 40)]
+    assert store.build(BUILD.key) == BUILD
+    assert store.build(LINK.key) == LINK
+    assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: OUTCOMES}
+    assert len(store.outcomes([OTHER_RUNNABLE.key], OTHER_MACHINE.id)[OTHER_RUNNABLE.key]) == 1
+    assert store.searches() == [replace(SEARCH, answer=ANSWER)]
+    assert store.steps(SEARCH.key, MACHINE.id) == [step(1)]

@@ -17,10 +17,9 @@ from perftrail.store import open_store
 from perftrail.store.backup import backup, restore
 from perftrail.store.copying import digests
 from perftrail.store.databases import open_snapshot
-from tests.store.examples import LISTING, MACHINE, READS, RUNNABLE, key, measurement
+from tests.store.examples import LISTING, MACHINE, READS, RUNNABLE, assert_filled, fill, key, measurement
 from tests.store.processes import heard, start
 from tests.store.server import until_waiting
-from tests.store.test_migrations import FILES, assert_filled, fill
 
 LATE = Machine(id="9" * 16, facts={})
 
@@ -129,40 +128,6 @@ def test_a_backup_while_another_writes_is_of_one_moment(tmp_path: Path) -> None:
             assert kept == tuple(measurement(key(ordinal), wall=ordinal / 7) for ordinal in range(len(kept)))
         assert int(heard(writer)) > 0
         assert writer.poll() is None
-
-
-OLDER = sorted(FILES.glob("version-*.sql"))
-
-
-@pytest.mark.parametrize(
-    "files",
-    [pytest.param([OLDER[0], OLDER[-1]], id="some"), pytest.param(OLDER, id="all", marks=pytest.mark.long)],
-)
-def test_a_backup_of_an_older_schema_is_brought_up_to_date(tmp_path: Path, files: list[Path]) -> None:
-    """The backup is like one that was made when that schema was the newest."""
-
-    for file in files:
-        number = int(file.stem.removeprefix("version-"))
-        old = tmp_path / f"{number}.db"
-        with closing(sqlite3.connect(old)) as database:
-            database.executescript(file.read_text())
-        saved = tmp_path / f"saved{number}"
-        current = tmp_path / f"current{number}.db"
-        shutil.copyfile(old, current)
-        open_store(str(current), access="write").close()
-        backup(str(current), saved)
-        with closing(sqlite3.connect(saved)) as database:
-            note = database.execute("SELECT made, perftrail, digests FROM perftrail_backup").fetchone()
-        shutil.copyfile(old, saved)
-        change(
-            saved, "CREATE TABLE perftrail_backup (made TEXT, perftrail TEXT, version INTEGER, digests TEXT)"
-        )
-        with closing(sqlite3.connect(saved)) as database:
-            database.execute("INSERT INTO perftrail_backup VALUES (?, ?, ?, ?)", (*note[:2], number, note[2]))
-            database.commit()
-        restore(saved, str(tmp_path / f"again{number}.db"))
-        with open_store(str(tmp_path / f"again{number}.db"), access="write") as store:
-            assert_filled(store)
 
 
 @pytest.mark.long
@@ -315,13 +280,10 @@ def test_a_journal_without_its_store_is_not_overwritten(saved: Path, tmp_path: P
         ("table", "value", "ALTER TABLE value ADD COLUMN evil INTEGER AS (1) VIRTUAL"),
     ],
 )
-@pytest.mark.parametrize("version", [None, 5])
 def test_a_backup_with_an_object_that_is_not_of_a_store_is_refused(
-    saved: Path, tmp_path: Path, kind: str, name: str, statement: str, version: int | None
+    saved: Path, tmp_path: Path, kind: str, name: str, statement: str
 ) -> None:
     change(saved, statement)
-    if version is not None:
-        change(saved, f"UPDATE perftrail_backup SET version = {version}")
     with pytest.raises(
         StoreError, match=rf"saved: this backup contains the {kind} '{name}', which is not part"
     ):

@@ -29,12 +29,13 @@ from tests.store.examples import (
     RUNNABLE,
     SEARCH,
     acquaint,
+    assert_filled,
+    fill,
     key,
     measurement,
     step,
 )
 from tests.store.server import until_waiting
-from tests.store.test_migrations import assert_filled, fill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

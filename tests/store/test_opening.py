@@ -222,7 +222,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(path: Path) -> N
 
 def test_a_store_of_a_newer_perftrail_is_refused_and_left_alone(filled: Path) -> None:
     with closing(sqlite3.connect(filled)) as database:
-        database.execute("INSERT INTO perftrail_schema VALUES (999, '0999_later', '9.9')")
+        database.execute("INSERT INTO perftrail_schema VALUES (999, '9.9')")
         database.commit()
     content = filled.read_bytes()
     for access in ("read", "write"):

@@ -11,19 +11,25 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from sqlalchemy import create_engine, inspect
 
 from perftrail.errors import StoreError, StoreUnreachable, UsageError
-from perftrail.store import open_store, parse_server, schema, shown
-from perftrail.store.postgresql import open_to_read, open_to_write
-from tests.store.examples import BUILD, BUILT, MACHINE, OTHER_MACHINE, RUNNABLE, acquaint, key, measurement
+from perftrail.store import open_store, parse_server, shown
+from tests.store.examples import (
+    BUILD,
+    BUILT,
+    MACHINE,
+    OTHER_MACHINE,
+    RUNNABLE,
+    acquaint,
+    assert_filled,
+    fill,
+    key,
+    measurement,
+)
 from tests.store.server import PASSWORD
-from tests.store.test_migrations import FAILING, FIRST, SECOND, assert_filled, fill
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from sqlalchemy import Connection
 
     from perftrail.store import Access
     from tests.store.server import Server
@@ -139,7 +145,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(postgresql: str)
 def test_a_store_of_a_newer_perftrail_is_refused(postgresql: str) -> None:
     open_store(postgresql, access="write").close()
     with psycopg.connect(postgresql) as connection:
-        connection.execute("INSERT INTO perftrail_schema VALUES (999, 'later', '9')")
+        connection.execute("INSERT INTO perftrail_schema VALUES (999, '9')")
     for access in ACCESSES:
         assert "this store has the format of a newer perftrail" in refusal(postgresql, access)
 
@@ -213,68 +219,15 @@ def tables(url: str) -> list[str]:
         return [name for (name,) in rows]
 
 
-def structure(connection: Connection) -> dict[str, object]:
-    """Return the columns, unique keys, indexes and references of each table."""
-    seen = inspect(connection)
-    return {
-        name: (
-            [(each["name"], str(each["type"]), each["nullable"]) for each in seen.get_columns(name)],
-            seen.get_pk_constraint(name)["constrained_columns"],
-            sorted(each["column_names"] for each in seen.get_unique_constraints(name)),
-            sorted(str(each["column_names"]) for each in seen.get_indexes(name)),
-            sorted(
-                str((each["constrained_columns"], each["referred_table"]))
-                for each in seen.get_foreign_keys(name)
-            ),
-        )
-        for name in seen.get_table_names()
-    }
-
-
-@pytest.fixture
-def another(postgresql_server: Server) -> str:
-    return postgresql_server.schema()
-
-
 @pytest.mark.long
-def test_the_migrations_end_in_the_schema_that_the_code_uses(postgresql: str, another: str) -> None:
-    migrated = open_to_write(postgresql)
-    created = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(another))
-    with created.begin() as connection:
-        schema.metadata.create_all(connection)
-    with migrated.connect() as one, created.connect() as other:
-        found = structure(one)
-        assert found.pop("perftrail_schema")
-        assert found == structure(other)
-    migrated.dispose()
-    created.dispose()
-
-
-@pytest.mark.long
-def test_an_older_store_gets_only_what_it_lacks(postgresql: str) -> None:
-    open_to_write(postgresql, migrations=[FIRST]).dispose()
+def test_an_older_store_is_refused_with_a_remedy(postgresql: str) -> None:
+    open_store(postgresql, access="write").close()
     with psycopg.connect(postgresql) as connection:
-        connection.execute("INSERT INTO one VALUES (41)")
-    open_to_write(postgresql, migrations=[FIRST, SECOND]).dispose()
-    with psycopg.connect(postgresql) as connection:
-        assert connection.execute("SELECT a, b FROM one").fetchall() == [(41, 42)]
-
-
-@pytest.mark.long
-def test_a_migration_that_fails_changes_nothing(postgresql: str) -> None:
-    open_to_write(postgresql, migrations=[FIRST]).dispose()
-    with pytest.raises(StoreError, match="syntax error"):
-        open_to_write(postgresql, migrations=[FIRST, SECOND, FAILING])
-    with psycopg.connect(postgresql) as connection:
-        assert connection.execute("SELECT version FROM perftrail_schema").fetchall() == [(1,)]
-        assert [each.name for each in connection.execute("SELECT * FROM one").description or ()] == ["a"]
-
-
-@pytest.mark.long
-def test_an_older_store_is_not_read_but_says_how_it_can_be(postgresql: str) -> None:
-    open_to_write(postgresql, migrations=[FIRST]).dispose()
-    with pytest.raises(StoreError, match="`perftrail run` upgrades it and keeps every sample"):
-        open_to_read(postgresql, newest=2)
+        connection.execute("UPDATE perftrail_schema SET version = 9")
+    for access in ACCESSES:
+        message = refusal(postgresql, access)
+        assert "this store has the format of an older perftrail: its schema is version 9" in message
+        assert "move it away and measure again" in message
 
 
 # What only a store of several machines has to decide

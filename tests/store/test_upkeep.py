@@ -19,11 +19,11 @@ from tests.store.examples import (
     RUNNABLE,
     acquaint,
     failed,
+    fill,
     key,
     measurement,
 )
 from tests.store.server import until_waiting
-from tests.store.test_migrations import fill
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -59,13 +59,13 @@ def open_store(location: str, *, access: Access, machine: str = "") -> SqlStore 
 def open_store(location: str, *, access: Access, machine: str = "") -> SqlStore | MemoryStore:
     """Open the store in a file or in a server's database, as a context manager.
 
-    For writing, a missing file is created, and tables are created or upgraded. `machine` is the id of the machine of
+    For writing, a missing file is created, and so are its tables. `machine` is the id of the machine of
     builds and listings, stored with each of them; `add_machine` must have stored it before.
 
     For reading, nothing changes. A missing file is an empty store, and stays empty while it is open; so is a database
     without tables. Builds of `machine` count before others'.
 
-    Raises `StoreError` for a store that is damaged, belongs to another program, has the format of a newer perftrail,
+    Raises `StoreError` for a store that is damaged, belongs to another program, has the format of another perftrail,
     or cannot be opened.
     """
     refusal = f"{shown(location)}: the store is open for reading only"

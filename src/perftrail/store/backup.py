@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
-import tempfile
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,8 +24,8 @@ from perftrail.store import schema, sqlite
 from perftrail.store.copying import Digest, StoreCopy, digests
 from perftrail.store.damage import translate_damage
 from perftrail.store.databases import open_snapshot, to_write
+from perftrail.store.format_version import create, refuse_others, version
 from perftrail.store.location import on_server, shown
-from perftrail.store.migrations import refuse_newer, shipped, upgrade, version
 from perftrail.store.upkeep import locked
 
 if TYPE_CHECKING:
@@ -135,9 +133,10 @@ def restore(
     with content.
     """
     expected = read_note(file)
-    with locked(location), _checked_backup(file, expected) as checked:
+    with locked(location):
+        _check_backup(file, expected)
         if on_server(location):
-            _restore_to_server(checked, expected, location, on_progress)
+            _restore_to_server(file, expected, location, on_progress)
             return expected
         journal = Path(f"{location}-wal")
         if journal.exists() and not Path(location).exists():
@@ -148,7 +147,7 @@ def restore(
         with suppress(NoAnswer), open_snapshot(location) as connection:
             _refuse_full(connection, where=location)
         with _replacing(Path(location)) as fresh:
-            _copy_file(sqlite.connect_to_file, str(checked), fresh)
+            _copy_file(sqlite.connect_to_file, str(file), fresh)
             with _open(fresh) as connection:
                 _refuse_different(expected, connection, where=location)
                 note.drop(connection)
@@ -183,11 +182,9 @@ def read_note(file: Path) -> BackupContent:
     )
 
 
-@contextmanager
-def _checked_backup(file: Path, expected: BackupContent) -> Iterator[Path]:
-    """Check a backup and yield its file; if its schema is older, yield an upgraded copy."""
-    newest = shipped()[-1].number
-    refuse_newer(expected.version, newest, where=str(file))
+def _check_backup(file: Path, expected: BackupContent) -> None:
+    """Raise `StoreError` for a backup that is damaged, incomplete, or of another format."""
+    refuse_others(expected.version, where=str(file))
     with _open_backup(file) as connection:
         _refuse_unknown_objects(connection, file)
         if (damage := _damage(connection)) is not None:
@@ -196,16 +193,7 @@ def _checked_backup(file: Path, expected: BackupContent) -> Iterator[Path]:
             raise StoreError(
                 f"{file}: this backup is incomplete, rows refer to missing ones; use another one"
             )
-        if expected.version == newest:
-            _refuse_different(expected, connection, where=str(file))
-    if expected.version == newest:
-        yield file
-        return
-    with tempfile.TemporaryDirectory(prefix="perftrail-restore-") as directory:
-        copy = Path(directory) / file.name
-        shutil.copyfile(file, copy)
-        to_write(str(copy)).close()
-        yield copy
+        _refuse_different(expected, connection, where=str(file))
 
 
 def _damage(connection: Connection) -> str | None:
@@ -215,7 +203,7 @@ def _damage(connection: Connection) -> str | None:
 
 
 def _refuse_unknown_objects(connection: Connection, file: Path) -> None:
-    """Raise `StoreError` for a trigger, view, table or index that no version of the schema defines like this."""
+    """Raise `StoreError` for a trigger, view, table or index that the schema does not define like this."""
     known = _known_objects()
     for kind, name, definition in _objects(connection):
         is_note = (kind, name) == ("table", note.name)
@@ -235,29 +223,20 @@ INTERNAL_TABLES = ("sqlite_sequence", "sqlite_stat1", "sqlite_stat4")
 
 
 def _known_objects() -> set[tuple[str, str, str]]:
-    """Return the objects of every version of the schema."""
-    known: set[tuple[str, str, str]] = set()
-    engine = sqlite.bare_engine(":memory:")
-    try:
-        with engine.begin() as connection:
-            for number in range(1, len(shipped()) + 1):
-                upgrade(connection, shipped()[:number], where="the schema")
-                known.update(_objects(connection))
-    finally:
-        engine.dispose()
-    return known
+    """Return the objects of the schema."""
+    with _open(Path(":memory:")) as connection:
+        create(connection, where="the schema")
+        return set(_objects(connection))
 
 
 def _objects(connection: Connection) -> Iterator[tuple[str, str, str]]:
     """Yield the type, the name and the definition of every object in a file of tables."""
     for kind, name, definition in connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master"):
-        # SQLite quotes names again when it renames a table.
         yield str(kind), str(name), "".join(str(definition).replace('"', "").split())
 
 
 def _refuse_different(expected: BackupContent, connection: Connection, *, where: str) -> None:
-    """Raise `StoreError` unless a store has the expected rows; an upgrade may change rows, but not their number."""
-    exact = expected.version == version(connection, where=where)
+    """Raise `StoreError` unless a store has the expected rows."""
     try:
         found = digests(connection)
     except (LookupError, TypeError, ValueError) as error:
@@ -269,7 +248,7 @@ def _refuse_different(expected: BackupContent, connection: Connection, *, where:
                 f"{where}: {number} {kind} instead of {wanted.rows} as in the backup of "
                 f"{expected.made}; use another one"
             )
-        if exact and found.get(kind) != wanted:
+        if found.get(kind) != wanted:
             raise StoreError(
                 f"{where}: its {kind} differ from those of the backup of {expected.made}; use another backup"
             )

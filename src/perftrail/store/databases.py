@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def to_write(location: str) -> Database:
-    """Open a store's database for writing; create or upgrade it if necessary. Raises `StoreError`."""
+    """Open a store's database for writing; create it if necessary. Raises `StoreError`."""
     if on_server(location):
         from perftrail.store import postgresql  # noqa: PLC0415 - psycopg is an extra, and takes long to import
 

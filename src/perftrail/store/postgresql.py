@@ -11,9 +11,9 @@ from sqlalchemy.exc import DBAPIError
 
 from perftrail.errors import StoreError, StoreUnreachable, UsageError
 from perftrail.model.wording import quoted, suggestion
+from perftrail.store.format_version import NOTHING, create, known_version
 from perftrail.store.location import parameters, shown
 from perftrail.store.lock import LOCK_FAMILY, MachineLock, application_name
-from perftrail.store.migrations import NOTHING, refuse_newer, refuse_older, shipped, upgrade, version
 from perftrail.store.retried_transactions import Database, TransactionConflict, disposing
 
 try:
@@ -26,11 +26,9 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from sqlalchemy import Connection, Engine
-
-    from perftrail.store.migrations import Migration
 
 
 REFUSALS = {
@@ -143,8 +141,8 @@ DURABLE = (
 )
 """Statement that makes commits wait until they are on disk."""
 
-UPGRADING = 0
-"""Second half of the key of the lock under which tables are created and upgraded."""
+CREATING = 0
+"""Second half of the key of the lock under which tables are created."""
 
 
 def database(engine: Engine, *, where: str) -> Database:
@@ -157,46 +155,38 @@ def database(engine: Engine, *, where: str) -> Database:
     )
 
 
-def open_to_write(
-    url: str, *, migrations: Sequence[Migration] | None = None, lock: MachineLock | None = None
-) -> Engine:
-    """Open a server's database for durable writing; create or upgrade its tables if necessary.
+def open_to_write(url: str, *, lock: MachineLock | None = None) -> Engine:
+    """Open a server's database for durable writing; create its tables if necessary.
 
     With a `lock`, there is one connection, which has that lock.
     """
     where = shown(url)
-    known = migrations or shipped()
-    engine = _engine(url, lock)
-    with translate_errors(where), disposing(engine):
-        with engine.connect() as connection:
-            _refuse_unsuitable(connection, where=where)
-            found = version(connection, where=where)
-            refuse_newer(found, known[-1].number, where=where)
-        if found < known[-1].number:
-            with database(engine, where=where).writing.begin() as connection:
-                connection.execute(
-                    text("SELECT pg_advisory_xact_lock(:family, :key)"),
-                    {"family": LOCK_FAMILY, "key": UPGRADING},
-                )
-                upgrade(connection, known, where=where)
+    engine, found = _open(url, lock)
+    if found == NOTHING:
+        writing = database(engine, where=where).writing
+        with translate_errors(where), disposing(engine), writing.begin() as connection:
+            lock_tables = text("SELECT pg_advisory_xact_lock(:family, :key)")
+            connection.execute(lock_tables, {"family": LOCK_FAMILY, "key": CREATING})
+            create(connection, where=where)
     return engine
 
 
-def open_to_read(url: str, *, newest: int | None = None) -> Engine | None:
+def open_to_read(url: str) -> Engine | None:
     """Open a server's database without changing it; `None` without tables."""
-    where = shown(url)
-    known = newest or shipped()[-1].number
-    engine = _engine(url, None)
-    with translate_errors(where), disposing(engine):
-        with engine.connect() as connection:
-            _refuse_unsuitable(connection, where=where)
-            found = version(connection, where=where)
-        refuse_newer(found, known, where=where)
-        refuse_older(found, known, where=where)
+    engine, found = _open(url, None)
     if found == NOTHING:
         engine.dispose()
         return None
     return engine
+
+
+def _open(url: str, lock: MachineLock | None) -> tuple[Engine, int]:
+    """Return the engine of a suitable database, and the version of its tables."""
+    where = shown(url)
+    engine = _engine(url, lock)
+    with translate_errors(where), disposing(engine), engine.connect() as connection:
+        _refuse_unsuitable(connection, where=where)
+        return engine, known_version(connection, where=where)
 
 
 def _engine(url: str, lock: MachineLock | None) -> Engine:

@@ -1,10 +1,10 @@
-"""The tables of a store, as the newest migration leaves them.
+"""The tables of a store.
 
 Only types that SQLite and PostgreSQL share are used. Everything that occurs in millions of rows is a small integer:
 machines, runnables, metrics, methods and versions are stored once and referred to by their ids. JSON is text, because
 PostgreSQL's JSON types refuse characters that a benchmark's output may contain.
 
-`migrations` creates these tables step by step; a test checks that both agree.
+A change of a table changes `format_version.FORMAT`, too.
 """
 
 from __future__ import annotations

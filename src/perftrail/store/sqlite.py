@@ -16,15 +16,13 @@ from sqlalchemy.pool import QueuePool
 from perftrail.errors import StoreError
 from perftrail.results_directory import create_parent
 from perftrail.store.damage import DAMAGED
-from perftrail.store.migrations import NOTHING, refuse_newer, refuse_older, shipped, upgrade, version
+from perftrail.store.format_version import NOTHING, create, known_version
 from perftrail.store.retried_transactions import Database, disposing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from sqlalchemy import Connection, Engine
-
-    from perftrail.store.migrations import Migration
 
 BUSY_SECONDS = 30.0
 """Time that a statement waits for another process; perftrail's commits take milliseconds."""
@@ -101,8 +99,8 @@ def _file_id(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -> Engine:
-    """Open a store's file for durable writing; create or upgrade it if necessary."""
+def open_to_write(path: str) -> Engine:
+    """Open a store's file for durable writing; create it if necessary."""
     try:
         create_parent(Path(path))
     except OSError as error:
@@ -110,27 +108,24 @@ def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -
             f"{path}: its directory cannot be created: {error.strerror}; name another with --store"
         ) from error
     _refuse_special(path)
-    known = migrations or shipped()
     engine = _engine(lambda: _connect(path))
     with translate_errors(path), disposing(engine):
         with engine.connect() as connection:
-            refuse_newer(version(connection, where=path), known[-1].number, where=path)
+            found = known_version(connection, where=path)
         with engine.connect().execution_options(**{BEGIN: ""}) as connection:
             connection.exec_driver_sql("PRAGMA journal_mode=WAL")
-        migrate(engine, known, where=path)
+        if found == NOTHING:
+            with engine.execution_options(**{BEGIN: "BEGIN IMMEDIATE"}).begin() as connection:
+                create(connection, where=path)
     return engine
 
 
-def open_to_read(path: str, *, newest: int | None = None) -> Engine | None:
+def open_to_read(path: str) -> Engine | None:
     """Open a store's file without changing it; `None` if it is empty."""
     _refuse_special(path)
     engine = _engine(lambda: connect_to_read(path))
-    known = newest or shipped()[-1].number
-    with translate_errors(path), disposing(engine):
-        with engine.connect() as connection:
-            found = version(connection, where=path)
-        refuse_newer(found, known, where=path)
-        refuse_older(found, known, where=path)
+    with translate_errors(path), disposing(engine), engine.connect() as connection:
+        found = known_version(connection, where=path)
     if found == NOTHING:
         engine.dispose()
         return None
@@ -152,27 +147,6 @@ def _refuse_special(path: str) -> None:
     if Path(path).exists() and not Path(path).is_file():
         kind = "a directory" if Path(path).is_dir() else "a pipe or a device"
         raise StoreError(f"{path}: this is {kind}, not a store's file; move it away, or name another place")
-
-
-def migrate(engine: Engine, migrations: Sequence[Migration], *, where: str) -> None:
-    """Upgrade a database to the newest version in one transaction, completely or not at all."""
-    with engine.connect().execution_options(**{BEGIN: ""}) as connection:
-        # A migration may replace a table, which is missing for a moment while others refer to it.
-        connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
-        connection.commit()
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        try:
-            upgrade(connection, migrations, where=where)
-            if broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all():
-                raise StoreError(
-                    f"{where}: the upgrade would break {len(broken)} references, so nothing was changed; "
-                    "this is a defect of perftrail, please report it"
-                )
-        except BaseException:
-            connection.rollback()
-            raise
-        connection.commit()
-        connection.exec_driver_sql("PRAGMA foreign_keys=ON")
 
 
 def _engine(connect: Callable[[], sqlite3.Connection]) -> Engine:

@@ -14,9 +14,9 @@ from sqlalchemy import Integer, case, delete, func, literal_column, select, text
 
 from perftrail.store import schema
 from perftrail.store.databases import open_snapshot, to_write
+from perftrail.store.format_version import format_table, version
 from perftrail.store.location import on_server, shown
 from perftrail.store.lock import lock_for_writing
-from perftrail.store.migrations import applied, version
 from perftrail.store.outcomes import PHASES
 from perftrail.store.sqlite import BEGIN
 
@@ -153,7 +153,7 @@ def size_bytes(connection: Connection, location: str) -> int:
             connection.scalar(
                 text("SELECT pg_total_relation_size(quote_ident(:name)::regclass)"), {"name": name}
             )
-            for name in (*schema.metadata.tables, applied.name)
+            for name in (*schema.metadata.tables, format_table.name)
         )
     files = (Path(f"{location}{suffix}") for suffix in ("", "-wal"))
     return sum(file.stat().st_size for file in files if file.exists())
@@ -266,7 +266,7 @@ def compact(location: str) -> Compacted:
             _checkpoint(connection)
             before = size_bytes(connection, location)
             if connection.dialect.name == "postgresql":
-                for name in (*schema.metadata.tables, applied.name):
+                for name in (*schema.metadata.tables, format_table.name):
                     quoted = connection.dialect.identifier_preparer.quote(name)
                     connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {quoted}")
             else:
