@@ -82,7 +82,7 @@ def test_listings_are_part_of_a_backup(location: str, tmp_path: Path) -> None:
     with open_store(str(tmp_path / "again.db"), access="read") as store:
         assert store.listings() == [LISTING]
         assert store.build_reads(READS.recipe) == [READS]
-    change(tmp_path / "saved", "UPDATE listing SET result = '{}'")
+    change(tmp_path / "saved", "UPDATE document SET json = '{}'")
     with pytest.raises(StoreError, match=r"saved: its listings differ from those of the backup of"):
         restore(tmp_path / "saved", str(tmp_path / "changed.db"))
 

@@ -80,7 +80,7 @@ UNREADABLE: dict[str, tuple[Damage, str]] = {
     "random pages": (random_pages, "malformed|damaged"),
     "newer version": (
         statement("UPDATE perftrail_schema SET version = version + 900"),
-        "schema is version 90",
+        "schema is version 910",
     ),
     "no version": (statement("DELETE FROM perftrail_schema"), "schema version"),
     "negative version": (statement("UPDATE perftrail_schema SET version = -version"), "schema version"),
@@ -105,7 +105,7 @@ JSON_COLUMNS = (
     "step.action",
     "step.news",
     "step.belief",
-    "comparison.result",
+    "document.json",
 )
 
 
@@ -143,7 +143,7 @@ IN_ROWS: dict[str, Damage] = {
 }
 """Damage of some rows, tables and columns, which concerns only the commands that read them."""
 
-UNUSED = ("garbage in comparison.result", "garbage in step.action", "garbage in revision.parents")
+UNUSED = ("garbage in document.json", "garbage in step.action", "garbage in revision.parents")
 """Damage of columns that none of these commands reads from this store."""
 
 COMMANDS = (
@@ -263,7 +263,7 @@ def test_a_damaged_listing_is_an_error_with_file_and_remedy(tmp_path: Path, resu
     with open_store(str(path), access="write") as store:
         store.add_listing(LISTING)
     with closing(sqlite3.connect(path)) as database:
-        database.execute("UPDATE listing SET result = ?", (result,))
+        database.execute("UPDATE document SET json = ?", (result,))
         database.commit()
     with (
         open_store(str(path), access="read") as store,
@@ -274,7 +274,7 @@ def test_a_damaged_listing_is_an_error_with_file_and_remedy(tmp_path: Path, resu
 
 @pytest.mark.parametrize(
     "reads",
-    ["not JSON", "[]", "{}", '{"opened": 1, "looked_up": [], "listed": [], "incomplete": ""}',
+    ["7", "[]", "{}", '{"opened": 1, "looked_up": [], "listed": [], "incomplete": ""}',
      '{"opened": [1], "looked_up": [], "listed": [], "incomplete": ""}',
      '{"opened": [], "looked_up": [], "listed": [], "outside": 1, "incomplete": ""}'],
 )  # fmt: skip
@@ -283,7 +283,7 @@ def test_a_damaged_observation_is_an_error_with_file_and_remedy(tmp_path: Path, 
     with open_store(str(path), access="write") as store:
         store.add_build_reads(READS)
     with closing(sqlite3.connect(path)) as database:
-        database.execute("UPDATE build_reads SET reads = ?", (reads,))
+        database.execute("UPDATE document SET json = json_set(json, '$.reads', json(?))", (reads,))
         database.commit()
     with (
         open_store(str(path), access="read") as store,

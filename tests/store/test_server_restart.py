@@ -211,7 +211,7 @@ def test_a_listing_whose_commit_was_not_answered_is_stored_once(server: Server, 
         store.add_listing(LISTING)
     assert line.cuts == 1
     with psycopg.connect(url) as connection:
-        assert connection.execute("SELECT count(*) FROM listing").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM document").fetchone() == (1,)
 
 
 def test_a_note_whose_commit_was_not_answered_is_stored_once(server: Server, url: str) -> None:

@@ -116,8 +116,4 @@ class StoreProgress:
     searches: int
     answers: int
     steps: int
-    notes: int
-    comparisons: int
-    listings: int
-    reads: int
-    explanations: int
+    documents: int

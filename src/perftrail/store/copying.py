@@ -20,6 +20,7 @@ from perftrail.errors import StoreError, UsageError
 from perftrail.model.measurement import InvocationKey
 from perftrail.store import schema
 from perftrail.store.databases import open_snapshot, to_write
+from perftrail.store.documents import KINDS
 from perftrail.store.identifiers import TextIds, chunks, insert_many, insert_unless_exists
 from perftrail.store.location import on_server, shown
 from perftrail.store.lock import LOCK_FAMILY
@@ -31,8 +32,9 @@ from perftrail.store.upkeep import locked
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Row, Select, Table
+    from sqlalchemy import ColumnElement, Row, Select, Table
 
+    from perftrail.store.documents import Kind
     from perftrail.store.retried_transactions import Database
 
     Cell = str | int | float | bool | None
@@ -169,23 +171,29 @@ def _contents(connection: Connection) -> dict[str, Iterable[object]]:
         "invocations": (each.content for batch in invocations(connection) for each in batch),
         "searches": _without_id(connection, schema.search),
         "steps": (tuple(row) for row in connection.execute(steps)),
-        "comparisons": _without_id(connection, schema.comparison),
-        "listings": _numbered_by_key(connection, schema.listing),
-        "build_reads": _numbered_by_key(connection, schema.build_reads),
-        "explanations": _numbered_by_key(connection, schema.explanation),
-        "notes": _without_id(connection, schema.regression_note),
+        **{kind.title: _documents(connection, kind) for kind in KINDS.values()},
     }
 
 
-def _without_id(connection: Connection, table: Table) -> Iterator[tuple[Cell, ...]]:
-    for row in connection.execute(named_rows(table)):
+def _documents(connection: Connection, kind: Kind) -> Iterator[tuple[Cell, ...]]:
+    own = schema.document.c.kind == kind.name
+    read = _numbered_by_key if kind.replaces else _without_id
+    return read(connection, schema.document, own)
+
+
+def _without_id(
+    connection: Connection, table: Table, *where: ColumnElement[bool]
+) -> Iterator[tuple[Cell, ...]]:
+    for row in connection.execute(named_rows(table).where(*where)):
         yield tuple(row)[1:]
 
 
-def _numbered_by_key(connection: Connection, table: Table) -> Iterator[tuple[Cell, ...]]:
+def _numbered_by_key(
+    connection: Connection, table: Table, *where: ColumnElement[bool]
+) -> Iterator[tuple[Cell, ...]]:
     """Yield rows with their position among those of their key: the last of these counts."""
     seen: dict[str, int] = defaultdict(int)
-    for row in connection.execute(named_rows(table)):
+    for row in connection.execute(named_rows(table).where(*where)):
         seen[row.key] += 1
         yield (seen[row.key], *tuple(row)[1:])
 
@@ -433,17 +441,15 @@ class StoreCopy:
         self._machines()
         for table, column in TEXT_TABLES:
             self._texts(table, column)
-        self._last_by_key("build", "builds")
+        self._last_by_key(schema.build, "builds")
         self._runnable_subjects()
         self._revisions()
         self._invocations()
         self._searches()
         self._steps()
-        self._append_only("comparison", "comparisons")
-        self._last_by_key("listing", "listings")
-        self._last_by_key("build_reads", "build_reads")
-        self._last_by_key("explanation", "explanations")
-        self._append_only("regression_note", "notes")
+        for kind in KINDS.values():
+            add = self._last_by_key if kind.replaces else self._append_only
+            add(schema.document, kind.title, schema.document.c.kind == kind.name)
         return self.done
 
     def _in_transaction(self, work: Callable[[Connection, Copied], None]) -> None:
@@ -462,8 +468,8 @@ class StoreCopy:
             _write(Transactions(self._target, on_rollback=self._numbering.forget), attempt)
         self.done.include(part)
 
-    def _rows(self, table: Table) -> Sequence[NamedRow]:
-        return [_named_row(row) for row in self._source.execute(named_rows(table))]
+    def _rows(self, table: Table, *where: ColumnElement[bool]) -> Sequence[NamedRow]:
+        return [_named_row(row) for row in self._source.execute(named_rows(table).where(*where))]
 
     def _machines(self) -> None:
         """Copy machines; existing ones keep their first facts."""
@@ -487,17 +493,16 @@ class StoreCopy:
 
             self._in_transaction(copy)
 
-    def _last_by_key(self, name: str, title: str) -> None:
+    def _last_by_key(self, table: Table, title: str, *where: ColumnElement[bool]) -> None:
         """Copy a table where the last of several rows with one key counts: older ones never follow newer ones."""
-        table = schema.metadata.tables[name]
         source_rows: dict[str, list[NamedRow]] = defaultdict(list)
-        for row in self._rows(table):
+        for row in self._rows(table, *where):
             source_rows[row["key"]].append(row)
         for keys in chunks(list(source_rows)):
 
             def copy(connection: Connection, part: Copied, keys: Sequence[str] = keys) -> None:
                 existing: dict[str, list[NamedRow]] = defaultdict(list)
-                for row in connection.execute(named_rows(table).where(table.c.key.in_(keys))):
+                for row in connection.execute(named_rows(table).where(*where, table.c.key.in_(keys))):
                     existing[row.key].append(_named_row(row))
                 new = [row for key in keys for row in _newer(source_rows[key], existing[key])]
                 insert_many(connection, table, [self._numbering.row(connection, row) for row in new])
@@ -596,13 +601,12 @@ class StoreCopy:
 
             self._in_transaction(copy)
 
-    def _append_only(self, name: str, title: str) -> None:
-        """Copy a table of rows without a key that are only appended; older stores lack it."""
-        table = schema.metadata.tables[name]
-        rows = self._rows(table)
+    def _append_only(self, table: Table, title: str, *where: ColumnElement[bool]) -> None:
+        """Copy rows that all count."""
+        rows = self._rows(table, *where)
 
         def copy(connection: Connection, part: Copied) -> None:
-            existing = [_named_row(row) for row in connection.execute(named_rows(table))]
+            existing = [_named_row(row) for row in connection.execute(named_rows(table).where(*where))]
             new = [row for row in rows if row not in existing]
             insert_many(connection, table, [self._numbering.row(connection, row) for row in new])
             part.count(title, added=len(new), of=len(rows))

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.errors import StoreError
 from perftrail.model.measurement import FailedInvocation, Machine, Measurement, Samples
-from perftrail.model.store_records import StepRecord, StoreProgress
+from perftrail.model.store_records import ComparisonRecord, StepRecord, StoreProgress
+from perftrail.store.documents import DocumentStore, counting, document_from_json, document_row
 from perftrail.store.rows import (
     build_outcome_from_json,
     build_outcome_to_json,
     duplicate_key,
     identifier,
     storable,
-    storable_explanation,
-    storable_listing,
-    storable_note,
     storable_outcome,
-    storable_reads,
     storable_runnable,
     to_json,
     unknown,
@@ -35,15 +32,9 @@ if TYPE_CHECKING:
     from perftrail.model.build import BuildRecord
     from perftrail.model.json_data import Json
     from perftrail.model.measurement import InvocationKey, Outcome, Runnable
-    from perftrail.model.store_records import (
-        ComparisonRecord,
-        ExplanationRecord,
-        ListingRecord,
-        ReadsRecord,
-        RegressionNote,
-        SearchRecord,
-    )
+    from perftrail.model.store_records import SearchRecord
     from perftrail.model.subject import Revision
+    from perftrail.store.documents import AnyDocument, Document, DocumentRow
 
 WHERE = "store in memory"
 
@@ -56,7 +47,7 @@ class _Search:
     steps: dict[int, StepRecord] = field(default_factory=dict)
 
 
-class MemoryStore:
+class MemoryStore(DocumentStore):
     """A `perftrail.ports.Store` without a file: for tests, and for measuring without a study.
 
     With a `refusal`, every attempt to write raises `StoreError` with that text.
@@ -75,14 +66,7 @@ class MemoryStore:
         self._searches: list[_Search] = []
         self._order: list[Outcome] = []
         self._build_count = 0
-        self._notes: list[RegressionNote] = []
-        self._comparisons: list[ComparisonRecord] = []
-        self._listings: dict[str, ListingRecord] = {}
-        self._listing_count = 0
-        self._reads: dict[str, ReadsRecord] = {}
-        self._reads_count = 0
-        self._explanations: dict[str, ExplanationRecord] = {}
-        self._explanation_count = 0
+        self._documents: list[DocumentRow] = []
 
     def __enter__(self) -> Self:
         return self
@@ -266,49 +250,20 @@ class MemoryStore:
         search = self._find(key, machine)
         return [] if search is None else [search.steps[number] for number in sorted(search.steps)]
 
-    def add_comparison(self, record: ComparisonRecord) -> None:
-        """Store the result of a comparison."""
+    def add_document(self, document: Document) -> None:
+        """Store a document, which may replace the last one with its key."""
         self._write()
-        if record.machine not in self._machines:
-            raise unknown_machine(record.machine, WHERE)
-        result = _copy(dict(record.result), "comparison")
-        self._comparisons.append(replace(record, finished=storable(record.finished), result=result))
+        if isinstance(document, ComparisonRecord) and document.machine not in self._machines:
+            raise unknown_machine(document.machine, WHERE)
+        self._documents.append(document_row(document))
 
-    def comparisons(self) -> Sequence[ComparisonRecord]:
-        """Return the results of comparisons, the latest last."""
-        return list(self._comparisons)
-
-    def add_explanation(self, record: ExplanationRecord) -> None:
-        """Store why a revision is faster or slower; the last record of a key counts."""
-        self._write()
-        result = _copy(dict(record.result), f"explanation {record.key[:12]}")
-        self._explanations[record.key] = replace(storable_explanation(record), result=result)
-        self._explanation_count += 1
-
-    def explanations(self) -> Sequence[ExplanationRecord]:
-        """Return the last explanation of each key, in the order in which the keys were first stored."""
-        return list(self._explanations.values())
-
-    def add_listing(self, record: ListingRecord) -> None:
-        """Store the listing of a suite in one build; the last record of a key counts."""
-        self._write()
-        result = _copy(dict(record.result), f"listing {record.key[:12]}")
-        self._listings[record.key] = replace(storable_listing(record), result=result)
-        self._listing_count += 1
-
-    def listings(self) -> Sequence[ListingRecord]:
-        """Return the last listing of each key, in the order in which the keys were first stored."""
-        return list(self._listings.values())
-
-    def add_build_reads(self, record: ReadsRecord) -> None:
-        """Store the paths that an observed build uses; the last record of a key counts."""
-        self._write()
-        self._reads[record.key] = storable_reads(record)
-        self._reads_count += 1
-
-    def build_reads(self, recipe: str) -> Sequence[ReadsRecord]:
-        """Return the last observation of each build with a recipe, in the order of the first ones."""
-        return [record for record in self._reads.values() if record.recipe == recipe]
+    def documents(self, kind: type[AnyDocument], within: str = "") -> Sequence[AnyDocument]:
+        """Return the documents of a kind that count, or those whose first key field is `within`."""
+        return [
+            document_from_json(kind, row.json, WHERE)
+            for row in counting(kind, self._documents)
+            if not within or row.key.startswith(f"{within}/")
+        ]
 
     def progress(self) -> StoreProgress:
         """Return how much the store contains."""
@@ -318,11 +273,7 @@ class MemoryStore:
             searches=len(self._searches),
             answers=sum(search.record.answer is not None for search in self._searches),
             steps=sum(len(search.steps) for search in self._searches),
-            notes=len(self._notes),
-            comparisons=len(self._comparisons),
-            listings=self._listing_count,
-            reads=self._reads_count,
-            explanations=self._explanation_count,
+            documents=len(self._documents),
         )
 
     def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:
@@ -332,15 +283,6 @@ class MemoryStore:
             first.setdefault(runnable.key, runnable)
         latest = reversed(self._order[-most:])
         return [(first[each.key.runnable], each) for each in latest if each.key.runnable in first]
-
-    def notes(self) -> Sequence[RegressionNote]:
-        """Return the notes about regressions, oldest first."""
-        return list(self._notes)
-
-    def add_note(self, note: RegressionNote) -> None:
-        """Store a note about a regression."""
-        self._write()
-        self._notes.append(storable_note(note))
 
     def _write(self) -> None:
         if self._refusal:

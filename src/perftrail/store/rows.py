@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,21 +14,12 @@ from perftrail.model.benchmark import Point
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement, Origin, Runnable
 from perftrail.model.reads import BuildReads
-from perftrail.model.store_records import (
-    STATUSES,
-    ExplanationRecord,
-    ListingRecord,
-    ReadsRecord,
-    RegressionNote,
-    SearchRecord,
-    StepRecord,
-)
+from perftrail.model.store_records import SearchRecord, StepRecord
 from perftrail.model.subject import Revision
-from perftrail.model.wording import listed
 from perftrail.store.damage import DAMAGED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from sqlalchemy import Row
 
@@ -161,69 +153,7 @@ def storable_runnable(runnable: Runnable) -> Runnable:
         variant=storable(runnable.variant),
         benchmark=storable(runnable.benchmark),
         artefact=storable(runnable.artefact),
-        origin=None if runnable.origin is None else _storable_origin(runnable.origin),
-    )
-
-
-def _storable_origin(origin: Origin) -> Origin:
-    return Origin(
-        recipe=storable(origin.recipe),
-        lines=tuple(map(storable, origin.lines)),
-        tools=tuple(map(storable, origin.tools)),
-    )
-
-
-def storable_note(note: RegressionNote) -> RegressionNote:
-    """Return a note in storable form. Raises `StoreError` for an unknown status."""
-    if note.status not in STATUSES:
-        raise StoreError(f"note: the status {note.status!r} is not valid; choose {listed(STATUSES)}")
-    return RegressionNote(
-        regression=identifier(note.regression, "regression"),
-        status=note.status,
-        text=storable(note.text),
-        author=storable(note.author),
-        written=storable(note.written),
-    )
-
-
-def storable_explanation(explanation: ExplanationRecord) -> ExplanationRecord:
-    """Return an explanation with storable texts and an unchanged result; raise `StoreError` for a key that is not."""
-    return replace(
-        explanation,
-        key=identifier(explanation.key, "explanation"),
-        revision=storable(explanation.revision),
-        against=storable(explanation.against),
-        finished=storable(explanation.finished),
-    )
-
-
-def storable_listing(listing: ListingRecord) -> ListingRecord:
-    """Return a listing with storable texts and an unchanged result; raise `StoreError` for keys that are not."""
-    return replace(
-        listing,
-        suite=identifier(listing.suite, "suite"),
-        key=identifier(listing.key, "listing"),
-        revision=storable(listing.revision),
-        variant=storable(listing.variant),
-        finished=storable(listing.finished),
-    )
-
-
-def storable_reads(record: ReadsRecord) -> ReadsRecord:
-    """Return an observation with storable texts; raise `StoreError` for keys that are not."""
-    return replace(
-        record,
-        key=identifier(record.key, "observation"),
-        recipe=identifier(record.recipe, "observation"),
-        revision=storable(record.revision),
-        finished=storable(record.finished),
-        reads=BuildReads(
-            opened=frozenset(map(storable, record.reads.opened)),
-            looked_up=frozenset(map(storable, record.reads.looked_up)),
-            listed=frozenset(map(storable, record.reads.listed)),
-            outside={storable(path): storable(text) for path, text in record.reads.outside.items()},
-            incomplete=storable(record.reads.incomplete),
-        ),
+        origin=None if runnable.origin is None else storable_record(runnable.origin, "origin"),
     )
 
 
@@ -245,31 +175,93 @@ def build_outcome_to_json(record: BuildRecord) -> str:
 
 def build_outcome_from_json(text: str) -> Built | Prepared | Failure:
     """Return the outcome of a build from its JSON."""
-    ((kind, fields),) = object_from_json(text).items()
-    if kind == "prepared":
-        fields["built"] = _record(Built, fields["built"])
-    return _record(KINDS[kind], fields)
+    ((kind, values),) = object_from_json(text).items()
+    outcome: Built | Prepared | Failure = _decoded(KINDS[kind], values)
+    return outcome
 
 
-FIELD_TYPES: dict[str, type | tuple[type, ...]] = {
-    "str": str,
-    "int": int,
-    "float": (int, float),
-    "bool": bool,
+RecordType = TypeVar("RecordType")
+
+
+def record_to_json(record: object, what: str) -> str:
+    """Return a record as a JSON object of its fields: texts in storable form, and equal records as equal texts."""
+    return to_json(_encoded(record), what)
+
+
+def record_from_json(kind: type[RecordType], text: str, where: str = "") -> RecordType:
+    """Return a record from its JSON object; `where` names the store in later errors about its JSON data.
+
+    Raises an error of `damage.UNREADABLE` for missing, unknown and mistyped fields.
+    """
+    return _decoded(kind, object_from_json(text, where))
+
+
+def storable_record(record: RecordType, what: str) -> RecordType:
+    """Return a record as a store returns it. Raises `StoreError` for data that is not plain."""
+    return record_from_json(type(record), record_to_json(record, what))
+
+
+def _encoded(record: Any) -> dict[str, Json]:  # noqa: ANN401 - any frozen record
+    return {each.name: CODECS[str(each.type)].encode(getattr(record, each.name)) for each in fields(record)}
+
+
+def _decoded(kind: type[RecordType], values: Mapping[str, Any]) -> RecordType:
+    types = {each.name: str(each.type) for each in fields(kind)}  # type: ignore[arg-type] # a data class
+    if not isinstance(values, dict) or values.keys() != types.keys():
+        raise TypeError(f"not the fields of a {kind.__name__}")
+    return kind(**{name: CODECS[types[name]].decode(value) for name, value in values.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """The conversion of the values of one type into plain data and back, which raises `TypeError` for others."""
+
+    encode: Callable[[Any], Json]
+    decode: Callable[[Any], Any]
+
+
+def _checked(*kinds: type) -> Callable[[Any], Any]:
+    def check(value: object) -> object:
+        if not isinstance(value, kinds):
+            raise TypeError(f"a {type(value).__name__} instead of a {kinds[0].__name__}")
+        return value
+
+    return check
+
+
+def _as_is(value: Any) -> Any:  # noqa: ANN401 - a value that every type of JSON represents
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return _refuse_other_than_texts(_checked(list)(value))
+
+
+def _text_by_text(value: object) -> dict[str, str]:
+    found: dict[str, str] = _checked(dict)(value)
+    _refuse_other_than_texts(found.values())
+    return {**found}
+
+
+CODECS: Mapping[str, Codec] = {
+    "str": Codec(storable, _checked(str)),
+    "Status": Codec(storable, _checked(str)),
+    "Stage": Codec(storable, _checked(str)),
+    "int": Codec(_as_is, _checked(int)),
+    "float": Codec(_as_is, _checked(float, int)),
+    "bool": Codec(_as_is, _checked(bool)),
+    "tuple[str, ...]": Codec(lambda texts: [*map(storable, texts)], _texts),
+    "frozenset[str]": Codec(
+        lambda texts: [*sorted(map(storable, texts))], lambda value: frozenset(_texts(value))
+    ),
+    "Mapping[str, str]": Codec(
+        lambda texts: {storable(name): storable(text) for name, text in sorted(texts.items())}, _text_by_text
+    ),
+    "Mapping[str, Json]": Codec(dict, _checked(dict)),
+    "Built": Codec(_encoded, lambda value: _decoded(Built, value)),
+    "BuildReads": Codec(_encoded, lambda value: _decoded(BuildReads, value)),
 }
-"""Types of JSON values for the plain types of fields."""
-
-RecordType = TypeVar("RecordType", bound=Built | Prepared | Failure)
-
-
-def _record(kind: type[RecordType], values: dict[str, Any]) -> RecordType:
-    """Return a record with these values. Raises `TypeError` for missing, unknown and mistyped ones."""
-    record = kind(**values)
-    for each in fields(record):
-        value = getattr(record, each.name)
-        if not isinstance(value, FIELD_TYPES.get(str(each.type), object)):
-            raise TypeError(f"{each.name} of a build is {type(value).__name__}")
-    return record
+"""The conversions of a record's fields, by their annotations."""
 
 
 class StoredObject(dict[str, Any]):
@@ -297,17 +289,12 @@ def object_from_json(text: str, where: str = "") -> dict[str, Any]:
 
 def facts_from_json(text: str) -> dict[str, str]:
     """Return the facts of a machine. Raises `TypeError` or `ValueError` for anything else."""
-    found = object_from_json(text)
-    _refuse_other_than_texts(found.values())
-    return found
+    return _text_by_text(object_from_json(text))
 
 
 def texts_from_json(text: str) -> tuple[str, ...]:
     """Return the texts of a JSON array. Raises `TypeError` or `ValueError` for anything else."""
-    found = json.loads(text)
-    if not isinstance(found, list):
-        raise TypeError(f"a JSON {type(found).__name__} instead of an array")
-    return _refuse_other_than_texts(found)
+    return _texts(json.loads(text))
 
 
 def _refuse_other_than_texts(values: Iterable[object]) -> tuple[str, ...]:
@@ -358,16 +345,13 @@ def runnable_from_row(row: Row[Any]) -> Runnable:
 
 def origin_to_json(origin: Origin) -> str:
     """Return an origin as a JSON object."""
-    return to_json(asdict(origin), f"origin {origin.recipe[:12]}")
+    return record_to_json(origin, f"origin {origin.recipe[:12]}")
 
 
 @lru_cache(maxsize=1024)
 def origin_from_json(text: str) -> Origin:
     """Return an origin from its JSON; most runnables share theirs with many others."""
-    found = object_from_json(text)
-    (recipe,) = _refuse_other_than_texts([found["recipe"]])
-    lines, tools = (_refuse_other_than_texts(list(found[name])) for name in ("lines", "tools"))
-    return Origin(recipe=recipe, lines=lines, tools=tools)
+    return record_from_json(Origin, text)
 
 
 def revision_to_row(revision: Revision, position: int) -> dict[str, object]:
@@ -402,69 +386,6 @@ def search_from_row(row: Row[Any], where: str) -> SearchRecord:
         started=row.started,
         answer=None if row.answer is None else object_from_json(row.answer, where),
     )
-
-
-def explanation_from_row(row: Row[Any], where: str) -> ExplanationRecord:
-    """Return an explanation from its row."""
-    return ExplanationRecord(
-        key=row.key,
-        revision=row.revision,
-        against=row.against,
-        finished=row.finished,
-        result=object_from_json(row.result, where),
-    )
-
-
-def listing_from_row(row: Row[Any], where: str) -> ListingRecord:
-    """Return a listing from its row."""
-    return ListingRecord(
-        suite=row.suite,
-        key=row.key,
-        revision=row.revision,
-        variant=row.variant,
-        finished=row.finished,
-        result=object_from_json(row.result, where),
-    )
-
-
-def reads_to_json(reads: BuildReads) -> dict[str, Json]:
-    """Return the paths of an observation as plain data, sorted, so that equal ones have equal texts."""
-    return {
-        "opened": [*sorted(reads.opened)],
-        "looked_up": [*sorted(reads.looked_up)],
-        "listed": [*sorted(reads.listed)],
-        "outside": dict(sorted(reads.outside.items())),
-        "incomplete": reads.incomplete,
-    }
-
-
-def reads_from_row(row: Row[Any], where: str) -> ReadsRecord:
-    """Return an observation from its row. Raises `StoreError` for damaged data."""
-    found = object_from_json(row.reads, where)
-    incomplete, outside = found.get("incomplete"), found.get("outside", {})
-    if not (isinstance(incomplete, str) and isinstance(outside, dict)):
-        raise StoreError(f"{where}: the observation of a build is not valid: {DAMAGED}")
-    return ReadsRecord(
-        key=row.key,
-        recipe=row.recipe,
-        revision=row.revision,
-        finished=row.finished,
-        reads=BuildReads(
-            opened=_paths(found, "opened", where),
-            looked_up=_paths(found, "looked_up", where),
-            listed=_paths(found, "listed", where),
-            outside={path: str(content) for path, content in outside.items()},
-            incomplete=incomplete,
-        ),
-    )
-
-
-def _paths(found: Mapping[str, Json], name: str, where: str) -> frozenset[str]:
-    paths = found.get(name)
-    texts = [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
-    if not isinstance(paths, list) or len(texts) != len(paths):
-        raise StoreError(f"{where}: the observation of a build is not valid: {DAMAGED}")
-    return frozenset(texts)
 
 
 def step_from_row(row: Row[Any], where: str) -> StepRecord:

@@ -212,68 +212,19 @@ step = Table(
 )
 """The steps of a search; `action`, `news` and `belief` are JSON objects."""
 
-comparison = Table(
-    "comparison",
+document = Table(
+    "document",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("finished", Text, nullable=False),
-    Column("result", Text, nullable=False),
-    Column("machine_id", ForeignKey("machine.id"), nullable=False),
-    Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
-)
-"""Results of comparisons, each as a JSON object. Only ever appended."""
-
-listing = Table(
-    "listing",
-    metadata,
-    Column("id", Integer, primary_key=True),
+    Column("kind", Text, nullable=False),
     Column("key", Text, nullable=False),
-    Column("suite", Text, nullable=False),
-    Column("revision", Text, nullable=False),
-    Column("variant", Text, nullable=False),
     Column("finished", Text, nullable=False),
-    Column("result", Text, nullable=False),
+    Column("json", Text, nullable=False),
     Column("machine_id", ForeignKey("machine.id")),
     Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
+    Index("document_by_key", "kind", "key", "id"),
 )
-"""The benchmarks that a suite listed in a build, as a JSON object; of several rows with one key, the last counts."""
+"""Comparisons, listings, observed builds, explanations and notes, each as a JSON object. Only ever appended.
 
-build_reads = Table(
-    "build_reads",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("key", Text, nullable=False),
-    Column("recipe", Text, nullable=False),
-    Column("revision", Text, nullable=False),
-    Column("finished", Text, nullable=False),
-    Column("reads", Text, nullable=False),
-    Column("machine_id", ForeignKey("machine.id")),
-    Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
-)
-"""The paths that an observed build uses, as a JSON object; of several rows with one key, the last counts."""
-
-explanation = Table(
-    "explanation",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("key", Text, nullable=False),
-    Column("revision", Text, nullable=False),
-    Column("against", Text, nullable=False),
-    Column("finished", Text, nullable=False),
-    Column("result", Text, nullable=False),
-    Column("machine_id", ForeignKey("machine.id")),
-    Column("perftrail_id", ForeignKey("perftrail.id"), nullable=False),
-)
-"""Why a revision is faster or slower, as the JSON of `explain`; of several rows with one key, the last counts."""
-
-regression_note = Table(
-    "regression_note",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("regression", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("author", Text, nullable=False),
-    Column("written", Text, nullable=False),
-)
-"""Notes about regressions; `regression` is named by metric, variant and culprit. Only ever appended."""
+`documents.KINDS` states which fields of a record are its key, and whether the last of several with one key counts.
+"""

@@ -5,6 +5,7 @@ Observers query the store's progress and the last outcomes every second, so thes
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import case, delete, exists, func, insert, select, update
@@ -14,9 +15,10 @@ from perftrail._version import __version__
 from perftrail.errors import StoreError
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Machine
-from perftrail.model.store_records import ComparisonRecord, RegressionNote, StoreProgress
+from perftrail.model.store_records import ComparisonRecord, StoreProgress
 from perftrail.store import outcomes as outcome_rows
 from perftrail.store import schema
+from perftrail.store.documents import KINDS, DocumentStore, document_from_json, document_row
 from perftrail.store.identifiers import TextIds, chunks, insert_or_replace, insert_unless_exists
 from perftrail.store.outcomes import read_recent, read_samples
 from perftrail.store.retried_transactions import Transactions
@@ -24,26 +26,17 @@ from perftrail.store.rows import (
     build_from_row,
     build_outcome_to_json,
     duplicate_key,
-    explanation_from_row,
     facts_from_json,
     identifier,
-    listing_from_row,
-    object_from_json,
     origin_to_json,
     point_to_json,
-    reads_from_row,
-    reads_to_json,
     revision_from_row,
     revision_to_row,
     runnable_from_row,
     search_from_row,
     step_from_row,
     storable,
-    storable_explanation,
-    storable_listing,
-    storable_note,
     storable_outcome,
-    storable_reads,
     storable_runnable,
     to_json,
     unknown_machine,
@@ -60,58 +53,27 @@ if TYPE_CHECKING:
     from perftrail.model.build import BuildRecord
     from perftrail.model.json_data import Json
     from perftrail.model.measurement import Outcome, Runnable, Samples
-    from perftrail.model.store_records import (
-        ExplanationRecord,
-        ListingRecord,
-        ReadsRecord,
-        SearchRecord,
-        StepRecord,
-    )
+    from perftrail.model.store_records import SearchRecord, StepRecord
     from perftrail.model.subject import Revision
+    from perftrail.store.documents import AnyDocument, Document
     from perftrail.store.outcomes import Interned
     from perftrail.store.retried_transactions import Database, ServerWait
 
 
 def read_progress(connection: Connection) -> StoreProgress:
     """Return how much the store contains. Additions have the largest ids, so the last row suffices."""
-    last = {
-        table.name: select(func.coalesce(func.max(table.c.id), 0)).scalar_subquery()
-        for table in (
-            schema.invocation,
-            schema.build,
-            schema.search,
-            schema.regression_note,
-            schema.comparison,
-            schema.listing,
-            schema.build_reads,
-            schema.explanation,
-        )
-    }
-    row = connection.execute(
-        select(
-            last["invocation"],
-            last["build"],
-            last["search"],
-            select(func.count(schema.search.c.answer)).scalar_subquery(),
-            select(func.count()).select_from(schema.step).scalar_subquery(),
-            last["regression_note"],
-            last["comparison"],
-            last["listing"],
-            last["build_reads"],
-            last["explanation"],
-        )
-    ).one()
+    tables = (schema.invocation, schema.build, schema.search, schema.document)
+    last = [select(func.coalesce(func.max(table.c.id), 0)).scalar_subquery() for table in tables]
+    answers = select(func.count(schema.search.c.answer)).scalar_subquery()
+    steps = select(func.count()).select_from(schema.step).scalar_subquery()
+    row = connection.execute(select(*last, answers, steps)).one()
     return StoreProgress(
         invocations=row[0],
         builds=row[1],
         searches=row[2],
-        answers=row[3],
-        steps=row[4],
-        notes=row[5],
-        comparisons=row[6],
-        listings=row[7],
-        reads=row[8],
-        explanations=row[9],
+        documents=row[3],
+        answers=row[4],
+        steps=row[5],
     )
 
 
@@ -138,71 +100,22 @@ def recent(connection: Connection, most: int, interned: Interned) -> Sequence[tu
     return [(first[number], outcome) for number, outcome in found if number in first]
 
 
-def write_note(connection: Connection, note: RegressionNote) -> None:
-    """Insert a note in storable form."""
-    connection.execute(
-        insert(schema.regression_note).values(
-            regression=note.regression,
-            status=note.status,
-            text=note.text,
-            author=note.author,
-            written=note.written,
-        )
-    )
-
-
-def read_notes(connection: Connection) -> Sequence[RegressionNote]:
-    """Return every note, oldest first."""
-    table = schema.regression_note
-    return [
-        RegressionNote(
-            regression=row.regression,
-            status=row.status,
-            text=row.text,
-            author=row.author,
-            written=row.written,
-        )
-        for row in connection.execute(select(table).order_by(table.c.id))
-    ]
-
-
-def read_comparisons(connection: Connection, where: str) -> Sequence[ComparisonRecord]:
-    """Return the results of comparisons, the latest last."""
-    table = schema.comparison
-    wanted = select(table, schema.machine.c.fingerprint).join_from(table, schema.machine)
-    return [
-        ComparisonRecord(
-            machine=row.fingerprint, finished=row.finished, result=object_from_json(row.result, where)
-        )
-        for row in connection.execute(wanted.order_by(table.c.id))
-    ]
-
-
-def read_listings(connection: Connection, where: str) -> Sequence[ListingRecord]:
-    """Return the last listing of each key, in the order in which the keys were first stored."""
-    return [listing_from_row(row, where) for row in connection.execute(_last_of_each_key(schema.listing))]
-
-
-def read_build_reads(connection: Connection, recipe: str, where: str) -> Sequence[ReadsRecord]:
-    """Return the last observation of each key with a recipe, in the order in which the keys were first stored."""
-    wanted = _last_of_each_key(schema.build_reads).where(schema.build_reads.c.recipe == recipe)
-    return [reads_from_row(row, where) for row in connection.execute(wanted)]
-
-
-def read_explanations(connection: Connection, where: str) -> Sequence[ExplanationRecord]:
-    """Return the last explanation of each key, in the order in which the keys were first stored."""
-    wanted = _last_of_each_key(schema.explanation)
-    return [explanation_from_row(row, where) for row in connection.execute(wanted)]
-
-
-def _last_of_each_key(table: Table) -> Select[Any]:
-    """Select the last row of each key, in the order of the first ones."""
-    ids = (
-        select(func.min(table.c.id).label("first"), func.max(table.c.id).label("last"))
-        .group_by(table.c.key)
-        .subquery()
-    )
-    return select(table).join(ids, table.c.id == ids.c.last).order_by(ids.c.first)
+def read_documents(
+    connection: Connection, kind: type[AnyDocument], within: str, where: str
+) -> Sequence[AnyDocument]:
+    """Return the documents of a kind that count, in the order in which their keys were first stored."""
+    table = schema.document
+    chosen = [table.c.kind == KINDS[kind].name]
+    if within:
+        chosen.append(table.c.key.startswith(f"{storable(within)}/", autoescape=True))
+    wanted = select(table.c.json)
+    if KINDS[kind].replaces:
+        first, last = func.min(table.c.id).label("first"), func.max(table.c.id).label("last")
+        ids = select(first, last).where(*chosen).group_by(table.c.key).subquery()
+        wanted = wanted.join(ids, table.c.id == ids.c.last).order_by(ids.c.first)
+    else:
+        wanted = wanted.where(*chosen).order_by(table.c.id)
+    return [document_from_json(kind, text, where) for text in connection.scalars(wanted)]
 
 
 def search_row(record: SearchRecord) -> dict[str, object]:
@@ -294,7 +207,7 @@ class Searches:
         return found
 
 
-class SqlStore:
+class SqlStore(DocumentStore):
     """A `perftrail.ports.Store` in a database: each call is one transaction, durable when it returns.
 
     `machine` is the id of the machine of builds and listings, if known; `add_machine` must store it before. Among
@@ -363,7 +276,7 @@ class SqlStore:
             "outcome": build_outcome_to_json(record),
             "recipe": storable(record.recipe),
         }
-        self._append(schema.build, row)
+        self._append(schema.build, row, machine=self._machine)
 
     def build(self, key: str) -> BuildRecord | None:
         """Return the last record of a build, one of this machine if there is one; `None` if it was never tried."""
@@ -596,82 +509,15 @@ class SqlStore:
         """Return the steps of a search in order; none if the search does not exist."""
         return self._transactions.read(lambda connection: self._searches.steps(connection, key, machine))
 
-    def add_comparison(self, record: ComparisonRecord) -> None:
-        """Store the result of a comparison."""
-        finished = storable(record.finished)
-        result = to_json(dict(record.result), "comparison")
+    def add_document(self, document: Document) -> None:
+        """Store a document, which may replace the last one with its key."""
+        machine = document.machine if isinstance(document, ComparisonRecord) else self._machine
+        self._append(schema.document, asdict(document_row(document)), machine=machine)
 
-        def store_row(connection: Connection) -> None:
-            machine, version = self._machine_id(connection, record.machine), self._version_id(connection)
-            row = insert(schema.comparison).values(finished=finished, result=result)
-            connection.execute(row.values(machine_id=machine, perftrail_id=version))
-
-        self._transactions.write(
-            store_row,
-            is_stored=lambda connection: any(
-                (each.machine, each.finished) == (record.machine, finished)
-                for each in read_comparisons(connection, self._transactions.where)
-            ),
-        )
-
-    def comparisons(self) -> Sequence[ComparisonRecord]:
-        """Return the results of comparisons, the latest last."""
-        return self._transactions.read(
-            lambda connection: read_comparisons(connection, self._transactions.where)
-        )
-
-    def add_explanation(self, record: ExplanationRecord) -> None:
-        """Store why a revision is faster or slower; the last record of a key counts."""
-        plain = storable_explanation(record)
-        row: dict[str, object] = {
-            "key": plain.key,
-            "revision": plain.revision,
-            "against": plain.against,
-            "finished": plain.finished,
-            "result": to_json(dict(plain.result), f"explanation {plain.key[:12]}"),
-        }
-        self._append(schema.explanation, row)
-
-    def explanations(self) -> Sequence[ExplanationRecord]:
-        """Return the last explanation of each key, in the order in which the keys were first stored."""
-        return self._transactions.read(
-            lambda connection: read_explanations(connection, self._transactions.where)
-        )
-
-    def add_listing(self, record: ListingRecord) -> None:
-        """Store the listing of a suite in one build; the last record of a key counts."""
-        plain = storable_listing(record)
-        row: dict[str, object] = {
-            "key": plain.key,
-            "suite": plain.suite,
-            "revision": plain.revision,
-            "variant": plain.variant,
-            "finished": plain.finished,
-            "result": to_json(dict(plain.result), f"listing {plain.key[:12]}"),
-        }
-        self._append(schema.listing, row)
-
-    def listings(self) -> Sequence[ListingRecord]:
-        """Return the last listing of each key, in the order in which the keys were first stored."""
-        return self._transactions.read(lambda connection: read_listings(connection, self._transactions.where))
-
-    def add_build_reads(self, record: ReadsRecord) -> None:
-        """Store the paths that an observed build uses; the last record of a key counts."""
-        plain = storable_reads(record)
-        row: dict[str, object] = {
-            "key": plain.key,
-            "recipe": plain.recipe,
-            "revision": plain.revision,
-            "finished": plain.finished,
-            "reads": to_json(reads_to_json(plain.reads), f"observation {plain.key[:12]}"),
-        }
-        self._append(schema.build_reads, row)
-
-    def build_reads(self, recipe: str) -> Sequence[ReadsRecord]:
-        """Return the last observation of each build with a recipe, in the order of the first ones."""
-        return self._transactions.read(
-            lambda connection: read_build_reads(connection, recipe, self._transactions.where)
-        )
+    def documents(self, kind: type[AnyDocument], within: str = "") -> Sequence[AnyDocument]:
+        """Return the documents of a kind that count, or those whose first key field is `within`."""
+        where = self._transactions.where
+        return self._transactions.read(lambda connection: read_documents(connection, kind, within, where))
 
     def progress(self) -> StoreProgress:
         """Return how much the store contains; cheap."""
@@ -681,28 +527,16 @@ class SqlStore:
         """Return the last outcomes, newest first, each with its first runnable."""
         return self._transactions.read(lambda connection: recent(connection, most, self._interned))
 
-    def notes(self) -> Sequence[RegressionNote]:
-        """Return the notes about regressions, oldest first."""
-        return self._transactions.read(read_notes)
-
-    def add_note(self, note: RegressionNote) -> None:
-        """Store a note about a regression; another process may write meanwhile."""
-        plain = storable_note(note)
-        self._transactions.write(
-            lambda connection: write_note(connection, plain),
-            is_stored=lambda connection: plain in read_notes(connection),
-        )
-
-    def _append(self, table: Table, row: dict[str, object]) -> None:
-        """Append a row with this machine, if known, and this version of perftrail."""
+    def _append(self, table: Table, row: dict[str, object], *, machine: str) -> None:
+        """Append a row with a machine, if known, and this version of perftrail."""
 
         def exists_already(connection: Connection) -> bool:
             same = (table.c[name] == value for name, value in row.items())
             return connection.scalar(select(table.c.id).where(*same).limit(1)) is not None
 
         def store_row(connection: Connection) -> None:
-            machine = self._machine_id(connection, self._machine) if self._machine else None
-            about = {"machine_id": machine, "perftrail_id": self._version_id(connection)}
+            machine_id = self._machine_id(connection, machine) if machine else None
+            about = {"machine_id": machine_id, "perftrail_id": self._version_id(connection)}
             connection.execute(insert(table).values(row | about))
 
         self._transactions.write(store_row, is_stored=exists_already)

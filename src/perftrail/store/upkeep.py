@@ -14,6 +14,7 @@ from sqlalchemy import Integer, case, delete, func, literal_column, select, text
 
 from perftrail.store import schema
 from perftrail.store.databases import open_snapshot, to_write
+from perftrail.store.documents import KINDS
 from perftrail.store.format_version import format_table, version
 from perftrail.store.location import on_server, shown
 from perftrail.store.lock import lock_for_writing
@@ -137,13 +138,18 @@ def statistics(location: str) -> Statistics:
             kind=connection.dialect.name,
             schema=version(connection, where=where),
             size_bytes=size_bytes(connection, location),
-            rows={
-                table.name: connection.scalar(select(func.count()).select_from(table)) or 0
-                for table in schema.metadata.sorted_tables
-            },
+            rows=_row_counts(connection),
             machines=parts_where(connection),
             benchmarks=_by_benchmark(connection),
         )
+
+
+def _row_counts(connection: Connection) -> dict[str, int]:
+    """Count the rows of each table, those of documents by kind."""
+    tables = {table.name: select(func.count()).select_from(table) for table in schema.metadata.sorted_tables}
+    documents = tables.pop(schema.document.name)
+    kinds = {kind.name: documents.where(schema.document.c.kind == kind.name) for kind in KINDS.values()}
+    return {name: connection.scalar(counted) or 0 for name, counted in (tables | kinds).items()}
 
 
 def size_bytes(connection: Connection, location: str) -> int:
