@@ -20,7 +20,9 @@ from perftrail.model.recipe import Build, Variant, VariantRun
 from perftrail.model.source import Source
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.target import parse_metric
-from perftrail.results.gate import Gate, Row
+from perftrail.present.outdated import comparison_notes, sample_notes
+from perftrail.results.gate import Gate, Row, stored_comparisons
+from perftrail.results.measured import MeasuredHere
 from perftrail.results.selection import Choice, choose
 from perftrail.stats.comparison import Verdict
 from perftrail.store.memory import MemoryStore
@@ -263,6 +265,20 @@ def test_killed_in_the_middle_it_resumes_with_the_same_result(tmp_path: Path) ->
     again = gate(session_of(tmp_path, third, store=store))
     assert third.started == []
     assert again.as_json()["comparisons"] == found.as_json()["comparisons"]
+
+
+def test_a_stored_comparison_in_another_form_is_reported_instead_of_omitted_silently(tmp_path: Path) -> None:
+    session = session_of(tmp_path, starter(1.0, 1.05), store=MemoryStore())
+    gate(session)
+    assert comparison_notes(session) == ()
+    [record] = session.store.comparisons()
+    old = {name.replace("rows", "lines"): value for name, value in record.result.items()}
+    session.store.add_comparison(replace(record, result=old))
+    assert len(stored_comparisons(session)) == 1
+    [note] = comparison_notes(session)
+    assert note.startswith("1 stored comparison is not shown: another version of perftrail stored it")
+    assert note.endswith("compare again with: perftrail compare BASE HEAD")
+    assert sample_notes(session, MeasuredHere(session)) == (note,)
 
 
 class Hours:

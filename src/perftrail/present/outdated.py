@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.measurement import NEW_METRIC, OLDER_RECIPE, OTHER_TOOLCHAIN, UNKNOWN_ORIGIN
 from perftrail.model.wording import counted, escaped
+from perftrail.results.gate import unreadable_comparisons
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,23 @@ def sample_notes(view: View, measured: MeasuredHere) -> tuple[str, ...]:
             f"{counted(measured.replaced, 'measured point')} also {has} samples of another recipe, toolchain or set of "
             "metrics; they stay in the store and are not shown"
         )
-    return tuple(notes)
+    return (*notes, *comparison_notes(view))
+
+
+def comparison_notes(view: View) -> tuple[str, ...]:
+    """Return a sentence about stored comparisons that this version of perftrail cannot read; empty without them."""
+    number = unreadable_comparisons(view)
+    if not number:
+        return ()
+    are = (
+        "is not shown: another version of perftrail stored it"
+        if number == 1
+        else ("are not shown: another version of perftrail stored them")
+    )
+    return (
+        f"{counted(number, 'stored comparison')} {are} in another form; use that version, or compare again with: "
+        "perftrail compare BASE HEAD",
+    )
 
 
 def added_metric_notes(measured: MeasuredHere) -> tuple[str, ...]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
@@ -22,7 +21,7 @@ from perftrail.stats.estimate import Estimate
 from perftrail.stats.layout_noise import LayoutNoise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from perftrail.measure.session import View
     from perftrail.model.subject import Subject
@@ -600,15 +599,28 @@ def _estimate(found: Estimate | None) -> GateEstimateJson | None:
 def stored_comparisons(view: View) -> tuple[Gate, ...]:
     """Return the last comparison of each pair of revisions on this machine, the latest first.
 
-    Results that another version of perftrail stored in another form are omitted; `compare` repeats them.
+    Results in the form of another version of perftrail are omitted; `unreadable_comparisons` counts them.
     """
     found: dict[tuple[str, str], Gate] = {}
+    for gate in _stored(view):
+        if gate is not None:
+            found.setdefault((gate.base.id, gate.head.id), gate)
+    return tuple(found.values())
+
+
+def unreadable_comparisons(view: View) -> int:
+    """Return the number of stored comparisons of this machine that this version of perftrail cannot read."""
+    return sum(gate is None for gate in _stored(view))
+
+
+def _stored(view: View) -> Iterator[Gate | None]:
+    """Yield the stored comparisons of this machine, the latest first; `None` for one in another form."""
     for record in reversed(view.store.comparisons()):
         if record.machine == view.machine.id:
-            with suppress(ValueError):
-                gate = from_plain(Gate, record.result)
-                found.setdefault((gate.base.id, gate.head.id), gate)
-    return tuple(found.values())
+            try:
+                yield from_plain(Gate, record.result)
+            except ValueError:
+                yield None
 
 
 def decided(

@@ -144,13 +144,19 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
 
 def _show_comparisons(view: View, words: Sequence[str], *, as_json: bool) -> None:
     from perftrail.present.gate_output import print_gate
-    from perftrail.present.shared_sentences import shell_words
+    from perftrail.present.outdated import comparison_notes
+    from perftrail.present.shared_sentences import sentence, shell_words
     from perftrail.results.gate import stored_comparisons
 
     known = tuple(
         replace(each, repeat=f"perftrail compare{shell_words((each.base.short, each.head.short, *words))}")
         for each in stored_comparisons(view)
     )
+    notes = comparison_notes(view)
+    if not known and notes and not as_json:
+        raise NoAnswer(*notes)
+    for note in notes:
+        click.echo(sentence(note), err=True)
     if as_json:
         print_json("show --comparisons", [each.as_json() for each in known])
         return
