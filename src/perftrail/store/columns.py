@@ -121,10 +121,10 @@ def columns_of(outcomes: Iterable[Outcome], *, metrics: Collection[str] | None =
 
 
 def _read(connection: Connection, machine: str, metrics: Collection[str] | None) -> SampleColumns:
-    table, names = schema.invocation, TextIds(schema.metric, "name")
+    table, names = schema.invocation, TextIds(schema.metric, schema.metric.c.name)
     known = names.by_id(connection)
     wanted = {id for id, name in known.items() if metrics is None or name in metrics}
-    id_of = TextIds(schema.machine, "fingerprint").find(connection, machine)
+    id_of = TextIds(schema.machine, schema.machine.c.fingerprint).find(connection, machine)
     statement = select(
         table.c.id,
         table.c.runnable_id,
@@ -157,9 +157,9 @@ def _read(connection: Connection, machine: str, metrics: Collection[str] | None)
         metric=body[1],
         method=body[2],
         value=values,
-        runnables=TextIds(schema.runnable, "key").by_id(connection),
+        runnables=TextIds(schema.runnable, schema.runnable.c.key).by_id(connection),
         metrics=known,
-        methods=TextIds(schema.method, "name").by_id(connection),
+        methods=TextIds(schema.method, schema.method.c.name).by_id(connection),
         flag_sets=[texts_from_json(text) if text else () for text in flag_numbers],
     )
 

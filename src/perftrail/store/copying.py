@@ -10,8 +10,9 @@ import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from math import isfinite
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, assert_never
 
 from sqlalchemy import Connection, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
@@ -20,8 +21,8 @@ from perftrail.errors import StoreError, UsageError
 from perftrail.model.measurement import InvocationKey
 from perftrail.store import schema
 from perftrail.store.databases import open_snapshot, to_write
-from perftrail.store.documents import KINDS
-from perftrail.store.identifiers import TextIds, chunks, insert_many, insert_unless_exists
+from perftrail.store.documents import KINDS as DOCUMENT_KINDS
+from perftrail.store.identifiers import TextIds, chunks, insert_many
 from perftrail.store.location import on_server, shown
 from perftrail.store.lock import LOCK_FAMILY
 from perftrail.store.outcomes import PHASES
@@ -34,11 +35,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Row, Select, Table
 
-    from perftrail.store.documents import Kind
     from perftrail.store.retried_transactions import Database
 
-    Cell = str | int | float | bool | None
     NamedRow = Mapping[str, Any]
+    Key = tuple[Any, ...]
     Work = Callable[[Connection], None]
 
 
@@ -50,24 +50,95 @@ MODULUS = 1 << 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredInvocation:
-    """An invocation with its own columns, its values as (metric, value, method), and its failure, if any."""
+class RowKind:
+    """A kind of rows: what identifies a row, and how a copy adds rows to those that exist.
 
-    id: int
-    key: InvocationKey
-    own: tuple[Cell, ...]
-    values: tuple[tuple[str, float, str | None], ...]
-    failure: tuple[Cell, ...] | None
+    `key` are the columns that identify a row. By `rule`, a copy adds a row without an existing one of its key
+    (`missing`), rows that are newer than the last existing one of their key, because the last counts (`newer`), or
+    rows that do not exist exactly like this (`all`). Missing rows are reported as different, in the words of
+    `described`, if an existing one has other `fixed` columns; an empty `later` column of it gets its value.
+    """
 
-    @property
-    def content(self) -> tuple[object, ...]:
-        """Everything except the row id."""
-        key = (self.key.runnable, self.key.machine, self.key.phase, self.key.ordinal)
-        return (key, self.own, self.values, self.failure)
+    title: str
+    table: Table
+    key: tuple[str, ...]
+    rule: Literal["missing", "newer", "all"] = "missing"
+    fixed: tuple[str, ...] = ()
+    later: str = ""
+    described: str = ""
+    counted: bool = True
+    where: tuple[ColumnElement[bool], ...] = ()
+
+    def key_of(self, row: NamedRow) -> Key:
+        """Return the key of a row."""
+        return tuple(row[name] for name in self.key)
 
 
-OWN_COLUMNS = ("started", "seconds", "flags", "log", "turn", "seed", "layout")
-"""Own columns of an invocation; the name of its block and the version of perftrail follow."""
+def _text_kind(table: Table, column: str) -> RowKind:
+    """Return the kind of rows that map a text to its id."""
+    return RowKind(title="", table=table, key=(column,), counted=False)
+
+
+TEXT_KINDS = (
+    _text_kind(schema.perftrail, "version"),
+    _text_kind(schema.runnable, "key"),
+    _text_kind(schema.metric, "name"),
+    _text_kind(schema.method, "name"),
+    _text_kind(schema.block, "name"),
+    _text_kind(schema.origin, "text"),
+)
+"""Texts that rows of other kinds refer to by their ids."""
+
+INVOCATIONS = RowKind(
+    title="invocations",
+    table=schema.invocation,
+    key=("runnable_id", "machine_id", "phase", "ordinal"),
+    fixed=(
+        *("started", "seconds", "flags", "log", "perftrail_id", "block_id", "turn", "seed", "layout"),
+        *("values", "failure"),
+    ),
+)
+"""Invocations with two more columns: their values as (metric, value, method), and the columns of their failure."""
+
+ROW_KINDS = (
+    RowKind(title="machines", table=schema.machine, key=("fingerprint",), counted=False),
+    RowKind(title="builds", table=schema.build, key=("key",), rule="newer"),
+    RowKind(
+        title="runnables",
+        table=schema.runnable_subject,
+        key=("runnable_id", "revision", "variant", "benchmark", "point"),
+        fixed=("artefact",),
+        described="{benchmark} of {revision} ({variant})",
+    ),
+    RowKind(title="revisions", table=schema.revision, key=("name",), counted=False),
+    INVOCATIONS,
+    RowKind(
+        title="searches",
+        table=schema.search,
+        key=("key", "machine_id"),
+        fixed=("question", "started"),
+        later="answer",
+        described="search {key} on machine {machine_id}",
+    ),
+    RowKind(
+        title="steps",
+        table=schema.step,
+        key=("search_id", "number"),
+        fixed=("action", "news", "belief", "words"),
+        described="step {number} of search {search_id}",
+    ),
+    *(
+        RowKind(
+            title=kind.title,
+            table=schema.document,
+            key=("key",),
+            rule="newer" if kind.replaces else "all",
+            where=(schema.document.c.kind == kind.name,),
+        )
+        for kind in DOCUMENT_KINDS.values()
+    ),
+)
+"""Every kind of row, those first to which others refer."""
 
 FAILURE_COLUMNS = ("stage", "message", "log", "seconds")
 
@@ -82,58 +153,87 @@ class Digest:
 
 def digests(connection: Connection) -> Mapping[str, Digest]:
     """Return the digests of a store by kind of row; ids and order of rows do not matter."""
-    return {kind: _digest(rows) for kind, rows in _contents(connection).items()}
+    return {kind.title: _digest(_contents(connection, kind)) for kind in ROW_KINDS}
 
 
-def invocations(connection: Connection) -> Iterator[Sequence[StoredInvocation]]:
-    """Yield every invocation in batches, in the order in which they were stored."""
-    table = schema.invocation
-    last = 0
-    while True:
-        rows = connection.execute(
-            _invocations().where(table.c.id > last).order_by(table.c.id).limit(BATCH)
-        ).all()
-        if not rows:
-            return
-        span = (rows[0].id, rows[-1].id)
-        values = _values(connection, _value_rows().where(schema.value.c.invocation_id.between(*span)))
-        failures = _failures(
-            connection, select(schema.failure).where(schema.failure.c.invocation_id.between(*span))
-        )
-        yield [_stored_invocation(row, values, failures) for row in rows]
-        last = span[1]
+def _contents(connection: Connection, kind: RowKind) -> Iterator[object]:
+    """Yield rows as plain data; with their position among those of their key if the last of these counts."""
+    positions: dict[Key, int] = defaultdict(int)
+    for batch in batches(connection, kind):
+        for row in batch:
+            positions[kind.key_of(row)] += kind.rule == "newer"
+            yield positions[kind.key_of(row)], row
 
 
-def invocations_at(
-    connection: Connection, keys: Sequence[tuple[int, int, int, int]]
-) -> Iterator[StoredInvocation]:
-    """Yield those invocations that exist, each named by the ids of runnable and machine, phase and ordinal."""
-    table = schema.invocation
-    statement = _invocations().add_columns(table.c.runnable_id, table.c.machine_id)
-    key = (table.c.runnable_id, table.c.machine_id, table.c.phase, table.c.ordinal)
-    for chunk in chunks(keys):
-        # Conditions on single columns use an index, but also match a few other rows.
-        near = (column.in_(set(values)) for column, values in zip(key, zip(*chunk, strict=True), strict=True))
-        wanted = set(chunk)
-        rows = [
-            row
-            for row in connection.execute(statement.where(*near))
-            if (row.runnable_id, row.machine_id, row.phase, row.ordinal) in wanted
-        ]
-        ids = [row.id for row in rows]
-        values = _values(connection, _value_rows().where(schema.value.c.invocation_id.in_(ids)))
-        failures = _failures(
-            connection, select(schema.failure).where(schema.failure.c.invocation_id.in_(ids))
-        )
-        yield from (_stored_invocation(row, values, failures) for row in rows)
+def batches(connection: Connection, kind: RowKind) -> Iterator[Sequence[NamedRow]]:
+    """Yield the rows of a kind in the order of storing: the invocations in parts, because there may be many."""
+    if kind is not INVOCATIONS:
+        yield _rows(connection, kind)
+        return
+    table, last = schema.invocation, 0
+    while rows := connection.execute(named_rows(table).where(table.c.id > last).limit(BATCH)).all():
+        yield _with_values(connection, rows)
+        last = rows[-1].id
 
 
-TEXT_COLUMNS = {
+def _rows(connection: Connection, kind: RowKind, *where: ColumnElement[bool]) -> Sequence[NamedRow]:
+    rows = connection.execute(named_rows(kind.table).where(*kind.where, *where)).all()
+    return _with_values(connection, rows) if kind is INVOCATIONS else [_without_id(row) for row in rows]
+
+
+def _with_values(connection: Connection, rows: Sequence[Row[Any]]) -> Sequence[NamedRow]:
+    """Return invocations with their values and failures."""
+    ids = [row.id for row in rows]
+    value, failure = schema.value, schema.failure
+    named = (
+        select(value.c.invocation_id, schema.metric.c.name, value.c.value, schema.method.c.name)
+        .join_from(value, schema.metric)
+        .outerjoin(schema.method, value.c.method_id == schema.method.c.id)
+        .where(value.c.invocation_id.in_(ids))
+    )
+    values: dict[int, list[tuple[str, float, str | None]]] = defaultdict(list)
+    for id, metric, number, method in connection.execute(named):
+        if not isfinite(number):
+            raise ValueError(f"a value of {metric} is not finite")
+        values[id].append((metric, number, method))
+    failed = connection.execute(select(failure).where(failure.c.invocation_id.in_(ids)))
+    failures = {row.invocation_id: tuple(getattr(row, name) for name in FAILURE_COLUMNS) for row in failed}
+    for row in rows:
+        PHASES[row.phase]  # raises IndexError for damage
+    return [
+        {
+            **_without_id(row),
+            "values": tuple(sorted(values.get(row.id, ()), key=itemgetter(0))),
+            "failure": failures.get(row.id),
+        }
+        for row in rows
+    ]
+
+
+def _without_id(row: Row[Any]) -> NamedRow:
+    return {name: value for name, value in row._asdict().items() if name != "id"}
+
+
+SEARCH_NAME = (
+    schema.search.c.key
+    + " on machine "
+    + (
+        select(schema.machine.c.fingerprint)
+        .where(schema.machine.c.id == schema.search.c.machine_id)
+        .scalar_subquery()
+    )
+)
+"""The text that identifies a search."""
+
+TEXT_COLUMNS: Mapping[str, tuple[Table, ColumnElement[str]]] = {
     "runnable_id": (schema.runnable, schema.runnable.c.key),
     "machine_id": (schema.machine, schema.machine.c.fingerprint),
     "perftrail_id": (schema.perftrail, schema.perftrail.c.version),
     "block_id": (schema.block, schema.block.c.name),
     "origin_id": (schema.origin, schema.origin.c.text),
+    "search_id": (schema.search, SEARCH_NAME),
+    "metric_id": (schema.metric, schema.metric.c.name),
+    "method_id": (schema.method, schema.method.c.name),
 }
 """The texts behind ids, by the columns with these ids."""
 
@@ -148,54 +248,7 @@ def named_rows(table: Table) -> Select[Any]:
     for name, (other, _) in TEXT_COLUMNS.items():
         if name in table.c:
             wanted = wanted.join(other, table.c[name] == other.c.id, isouter=bool(table.c[name].nullable))
-    return wanted.order_by(table.c.id)
-
-
-def _contents(connection: Connection) -> dict[str, Iterable[object]]:
-    """Return every row of each kind, as plain data."""
-    steps = (
-        select(
-            schema.search.c.key,
-            schema.machine.c.fingerprint,
-            *(c for c in schema.step.c if c.name != "search_id"),
-        )
-        .join_from(schema.step, schema.search)
-        .join(schema.machine)
-    )
-    machines = select(schema.machine.c.fingerprint, schema.machine.c.facts)
-    return {
-        "machines": (tuple(row) for row in connection.execute(machines)),
-        "builds": _numbered_by_key(connection, schema.build),
-        "runnables": _without_id(connection, schema.runnable_subject),
-        "revisions": _without_id(connection, schema.revision),
-        "invocations": (each.content for batch in invocations(connection) for each in batch),
-        "searches": _without_id(connection, schema.search),
-        "steps": (tuple(row) for row in connection.execute(steps)),
-        **{kind.title: _documents(connection, kind) for kind in KINDS.values()},
-    }
-
-
-def _documents(connection: Connection, kind: Kind) -> Iterator[tuple[Cell, ...]]:
-    own = schema.document.c.kind == kind.name
-    read = _numbered_by_key if kind.replaces else _without_id
-    return read(connection, schema.document, own)
-
-
-def _without_id(
-    connection: Connection, table: Table, *where: ColumnElement[bool]
-) -> Iterator[tuple[Cell, ...]]:
-    for row in connection.execute(named_rows(table).where(*where)):
-        yield tuple(row)[1:]
-
-
-def _numbered_by_key(
-    connection: Connection, table: Table, *where: ColumnElement[bool]
-) -> Iterator[tuple[Cell, ...]]:
-    """Yield rows with their position among those of their key: the last of these counts."""
-    seen: dict[str, int] = defaultdict(int)
-    for row in connection.execute(named_rows(table).where(*where)):
-        seen[row.key] += 1
-        yield (seen[row.key], *tuple(row)[1:])
+    return wanted.order_by(*table.primary_key)
 
 
 def _digest(rows: Iterable[object]) -> Digest:
@@ -207,128 +260,6 @@ def _digest(rows: Iterable[object]) -> Digest:
     return Digest(rows=count, sum=f"{total % MODULUS:064x}")
 
 
-def _invocations() -> Select[Any]:
-    table = schema.invocation
-    return (
-        select(
-            table.c.id,
-            schema.runnable.c.key,
-            schema.machine.c.fingerprint,
-            table.c.phase,
-            table.c.ordinal,
-            *(table.c[name] for name in OWN_COLUMNS),
-            schema.block.c.name.label("block"),
-            schema.perftrail.c.version,
-        )
-        .join_from(table, schema.runnable)
-        .join(schema.machine)
-        .join(schema.perftrail)
-        .outerjoin(schema.block, table.c.block_id == schema.block.c.id)
-    )
-
-
-def _value_rows() -> Select[Any]:
-    table = schema.value
-    return (
-        select(
-            table.c.invocation_id, schema.metric.c.name, table.c.value, schema.method.c.name.label("method")
-        )
-        .join_from(table, schema.metric)
-        .outerjoin(schema.method, table.c.method_id == schema.method.c.id)
-    )
-
-
-def _values(connection: Connection, wanted: Select[Any]) -> Mapping[int, list[tuple[str, float, str | None]]]:
-    found: dict[int, list[tuple[str, float, str | None]]] = defaultdict(list)
-    for id, metric, value, method in connection.execute(wanted):
-        if not isfinite(value):
-            raise ValueError(f"a value of {metric} is not finite")
-        found[id].append((metric, value, method))
-    return found
-
-
-def _failures(connection: Connection, wanted: Select[Any]) -> Mapping[int, tuple[Cell, ...]]:
-    return {
-        row.invocation_id: tuple(getattr(row, name) for name in FAILURE_COLUMNS)
-        for row in connection.execute(wanted)
-    }
-
-
-def _stored_invocation(
-    row: Row[Any],
-    values: Mapping[int, list[tuple[str, float, str | None]]],
-    failures: Mapping[int, tuple[Cell, ...]],
-) -> StoredInvocation:
-    return StoredInvocation(
-        id=row.id,
-        key=InvocationKey(
-            runnable=row.key, machine=row.fingerprint, phase=PHASES[row.phase], ordinal=row.ordinal
-        ),
-        own=(*(getattr(row, name) for name in OWN_COLUMNS), row.block, row.version),
-        values=tuple(sorted(values.get(row.id, ()), key=lambda value: value[0])),
-        failure=failures.get(row.id),
-    )
-
-
-def insert_invocations(
-    connection: Connection, batch: Sequence[StoredInvocation], numbering: Numbering, done: Copied
-) -> None:
-    """Insert those invocations that are missing; record which exist with different content."""
-    rows = [_row(connection, each, numbering) for each in batch]
-    keys = [(row["runnable_id"], row["machine_id"], row["phase"], row["ordinal"]) for row in rows]
-    existing = {each.key: each for each in invocations_at(connection, keys)}
-    done.differs += (
-        describe_invocation(each.key)
-        for each in batch
-        if each.key in existing and existing[each.key].content != each.content
-    )
-    new = [(row, each) for row, each in zip(rows, batch, strict=True) if each.key not in existing]
-    if new:
-        table = schema.invocation
-        adding = insert(table).returning(table.c.id, sort_by_parameter_order=True)
-        ids = connection.scalars(adding, [row for row, _ in new]).all()
-        _insert_values(connection, zip(ids, (each for _, each in new), strict=True), numbering)
-    done.count("invocations", added=len(new), of=len(batch))
-
-
-def _row(connection: Connection, each: StoredInvocation, numbering: Numbering) -> dict[str, Any]:
-    own = dict(zip((*OWN_COLUMNS, "block_id", "perftrail_id"), each.own, strict=True))
-    names = {"runnable_id": each.key.runnable, "machine_id": each.key.machine}
-    numbers = {"phase": PHASES.index(each.key.phase), "ordinal": each.key.ordinal}
-    return numbering.row(connection, own | names) | numbers
-
-
-def _insert_values(
-    connection: Connection, new: Iterable[tuple[int, StoredInvocation]], numbering: Numbering
-) -> None:
-    values: list[dict[str, Any]] = []
-    failures: list[dict[str, Any]] = []
-    for id, each in new:
-        values += (
-            {
-                "invocation_id": id,
-                "metric_id": numbering.find(connection, "metric", metric),
-                "value": value,
-                "method_id": numbering.find(connection, "method", method),
-            }
-            for metric, value, method in each.values
-        )
-        if each.failure is not None:
-            failures.append({"invocation_id": id, **dict(zip(FAILURE_COLUMNS, each.failure, strict=True))})
-    insert_many(connection, schema.value, values)
-    insert_many(connection, schema.failure, failures)
-
-
-TEXT_TABLES = (
-    (schema.perftrail, "version"),
-    (schema.runnable, "key"),
-    (schema.metric, "name"),
-    (schema.method, "name"),
-    (schema.block, "name"),
-    (schema.origin, "text"),
-)
-"""Tables that map a text to its id."""
-
 MOST_DIFFERENCES = 5
 """Maximum number of differences in an error."""
 
@@ -337,26 +268,21 @@ class Numbering:
     """The ids of texts in the target store."""
 
     def __init__(self) -> None:
-        self.names = {table.name: TextIds(table, column) for table, column in TEXT_TABLES}
-        self.names["machine"] = TextIds(schema.machine, "fingerprint")
+        self._ids = {column: TextIds(table, text) for column, (table, text) in TEXT_COLUMNS.items()}
 
-    def row(self, connection: Connection, named: Mapping[str, Any]) -> dict[str, Any]:
+    def row(self, connection: Connection, named: NamedRow) -> dict[str, Any]:
         """Return a row of `named_rows` with ids instead of texts."""
-        numbers = {
-            column: self.names[table.name].find(connection, named[column])
-            for column, (table, _) in TEXT_COLUMNS.items()
-            if named.get(column) is not None
+        return {
+            name: self._ids[name].find(connection, value)
+            if name in TEXT_COLUMNS and value is not None
+            else value
+            for name, value in named.items()
         }
-        return {**named, **numbers}
-
-    def find(self, connection: Connection, table: str, text: str | None) -> int | None:
-        """Return the id of a text in a table; `None` for `None`."""
-        return None if text is None else self.names[table].find(connection, text)
 
     def forget(self) -> None:
         """Forget all ids, after a failed transaction."""
-        for names in self.names.values():
-            names.forget()
+        for ids in self._ids.values():
+            ids.forget()
 
 
 class CopiedJson(TypedDict):
@@ -408,10 +334,6 @@ class Copied:
         return {"added": dict(self.added), "existing": dict(self.existing)}
 
 
-SUBJECT_COLUMNS = ("runnable_id", "revision", "variant", "benchmark", "point")
-"""Columns that identify a row of `runnable_subject`."""
-
-
 COPY_LOCK = -1
 """Second half of the key of the lock for copying a batch; the keys of machines are not negative."""
 
@@ -438,18 +360,13 @@ class StoreCopy:
 
     def run(self) -> Copied:
         """Copy everything; differences are recorded and change nothing."""
-        self._machines()
-        for table, column in TEXT_TABLES:
-            self._texts(table, column)
-        self._last_by_key(schema.build, "builds")
-        self._runnable_subjects()
-        self._revisions()
-        self._invocations()
-        self._searches()
-        self._steps()
-        for kind in KINDS.values():
-            add = self._last_by_key if kind.replaces else self._append_only
-            add(schema.document, kind.title, schema.document.c.kind == kind.name)
+        for kind in (*TEXT_KINDS, *ROW_KINDS):
+            if kind is INVOCATIONS:
+                self._invocations()
+            else:
+                for rows in batches(self._source, kind):
+                    for part in chunks([*_by_key(kind, rows).values()]):
+                        self._add(kind, part)
         return self.done
 
     def _in_transaction(self, work: Callable[[Connection, Copied], None]) -> None:
@@ -468,150 +385,103 @@ class StoreCopy:
             _write(Transactions(self._target, on_rollback=self._numbering.forget), attempt)
         self.done.include(part)
 
-    def _rows(self, table: Table, *where: ColumnElement[bool]) -> Sequence[NamedRow]:
-        return [_named_row(row) for row in self._source.execute(named_rows(table).where(*where))]
-
-    def _machines(self) -> None:
-        """Copy machines; existing ones keep their first facts."""
-        rows = self._rows(schema.machine)
-
-        def copy(connection: Connection, _: Copied) -> None:
-            if rows:
-                connection.execute(insert_unless_exists(connection, schema.machine), rows)
-
-        self._in_transaction(copy)
-
-    def _texts(self, table: Table, column: str) -> None:
-        names = self._numbering.names[table.name]
-        for chunk in chunks([row[column] for row in self._rows(table)]):
-
-            def copy(connection: Connection, _: Copied, wanted: Sequence[str] = chunk) -> None:
-                known = names.find_all(connection, wanted)
-                missing = [{column: text} for text in wanted if text not in known]
-                if missing:
-                    connection.execute(insert_unless_exists(connection, table), missing)
-
-            self._in_transaction(copy)
-
-    def _last_by_key(self, table: Table, title: str, *where: ColumnElement[bool]) -> None:
-        """Copy a table where the last of several rows with one key counts: older ones never follow newer ones."""
-        source_rows: dict[str, list[NamedRow]] = defaultdict(list)
-        for row in self._rows(table, *where):
-            source_rows[row["key"]].append(row)
-        for keys in chunks(list(source_rows)):
-
-            def copy(connection: Connection, part: Copied, keys: Sequence[str] = keys) -> None:
-                existing: dict[str, list[NamedRow]] = defaultdict(list)
-                for row in connection.execute(named_rows(table).where(*where, table.c.key.in_(keys))):
-                    existing[row.key].append(_named_row(row))
-                new = [row for key in keys for row in _newer(source_rows[key], existing[key])]
-                insert_many(connection, table, [self._numbering.row(connection, row) for row in new])
-                part.count(title, added=len(new), of=sum(len(source_rows[key]) for key in keys))
-
-            self._in_transaction(copy)
-
-    def _runnable_subjects(self) -> None:
-        table = schema.runnable_subject
-        for chunk in chunks(self._rows(table)):
-
-            def copy(connection: Connection, part: Copied, wanted: Sequence[NamedRow] = chunk) -> None:
-                rows = {_key(row): row for row in (self._numbering.row(connection, each) for each in wanted)}
-                ids = {row["runnable_id"] for row in rows.values()}
-                found = connection.execute(select(table).where(table.c.runnable_id.in_(ids)))
-                existing = {_key(row._asdict()): row.artefact for row in found}
-                new = [row for key, row in rows.items() if key not in existing]
-                insert_many(connection, table, new)
-                part.count("runnables", added=len(new), of=len(wanted))
-                part.differs += (
-                    f"{row['benchmark']} of {row['revision']} ({row['variant']})"
-                    for key, row in rows.items()
-                    if existing.get(key, row["artefact"]) != row["artefact"]
-                )
-
-            self._in_transaction(copy)
-
-    def _revisions(self) -> None:
-        """Copy revisions; existing ones keep their positions."""
-        for chunk in chunks(self._rows(schema.revision)):
-
-            def copy(connection: Connection, _: Copied, rows: Sequence[NamedRow] = chunk) -> None:
-                connection.execute(insert_unless_exists(connection, schema.revision), rows)
-
-            self._in_transaction(copy)
-
     def _invocations(self) -> None:
         total = self._source.scalar(select(func.count()).select_from(schema.invocation)) or 0
         done = 0
-        for batch in invocations(self._source):
-
-            def copy(connection: Connection, part: Copied, batch: Sequence[StoredInvocation] = batch) -> None:
-                insert_invocations(connection, batch, self._numbering, part)
-
-            self._in_transaction(copy)
+        for batch in batches(self._source, INVOCATIONS):
+            self._add(INVOCATIONS, [[row] for row in batch])
             done += len(batch)
             self._on_progress(done, total)
 
-    def _searches(self) -> None:
-        """Copy searches, and answers of searches that have none yet."""
-        table = schema.search
-        for search in self._rows(table):
+    def _add(self, kind: RowKind, groups: Sequence[Sequence[NamedRow]]) -> None:
+        """Add rows, in groups of one key each."""
 
-            def copy(connection: Connection, part: Copied, search: NamedRow = search) -> None:
-                row = self._numbering.row(connection, search)
-                same = (table.c.key == row["key"], table.c.machine_id == row["machine_id"])
-                found = connection.execute(select(table).where(*same)).one_or_none()
-                part.count("searches", added=found is None, of=1)
-                if found is None:
-                    connection.execute(insert(table).values(row))
-                elif _contradict(found, row):
-                    part.differs.append(f"search {row['key']} on machine {search['machine_id']}")
-                elif found.answer is None:
-                    result = update(table).where(table.c.id == found.id)
-                    connection.execute(result.values(answer=row["answer"]))
+        def add(connection: Connection, part: Copied) -> None:
+            existing = self._existing(connection, kind, [kind.key_of(rows[0]) for rows in groups])
+            new: list[NamedRow] = []
+            for rows in groups:
+                found = existing.get(kind.key_of(rows[0]), [])
+                new += _to_add(kind, rows, found)
+                if kind.rule == "missing" and found:
+                    self._compare(connection, kind, rows[0], found[0], part)
+            self._insert(connection, kind, new)
+            if kind.counted:
+                part.count(kind.title, added=len(new), of=sum(map(len, groups)))
 
-            self._in_transaction(copy)
+        self._in_transaction(add)
 
-    def _steps(self) -> None:
-        step, search, machine = schema.step, schema.search, schema.machine
-        searches = select(search.c.id, search.c.key, machine.c.fingerprint).join_from(search, machine)
-        for own, key, of in self._source.execute(searches.order_by(search.c.id)).all():
-            wanted = self._source.execute(select(step).where(step.c.search_id == own)).all()
+    def _existing(
+        self, connection: Connection, kind: RowKind, keys: Sequence[Key]
+    ) -> Mapping[Key, Sequence[NamedRow]]:
+        """Return the rows of the target with these keys, and a few others."""
+        rows: list[NamedRow] = []
+        for chunk in chunks(keys):
+            numbered = [
+                self._numbering.row(connection, dict(zip(kind.key, key, strict=True))) for key in chunk
+            ]
+            # Conditions on single columns use an index, but also match a few other rows.
+            near = (kind.table.c[name].in_({row[name] for row in numbered}) for name in kind.key)
+            rows += _rows(connection, kind, *near)
+        return _by_key(kind, rows)
 
-            def copy(
-                connection: Connection,
-                part: Copied,
-                key: str = key,
-                of: str = of,
-                wanted: Sequence[Row[Any]] = wanted,
-            ) -> None:
-                id = connection.scalars(
-                    searches.where(search.c.key == key, machine.c.fingerprint == of)
-                ).one()
-                found = connection.execute(select(step).where(step.c.search_id == id))
-                existing = {row.number: row._asdict() for row in found}
-                rows = [row._asdict() | {"search_id": id} for row in wanted]
-                new = [row for row in rows if row["number"] not in existing]
-                insert_many(connection, step, new)
-                part.count("steps", added=len(new), of=len(rows))
-                part.differs += (
-                    f"step {row['number']} of search {key} on machine {of}"
-                    for row in rows
-                    if existing.get(row["number"], row) != row
-                )
+    def _compare(
+        self, connection: Connection, kind: RowKind, row: NamedRow, found: NamedRow, part: Copied
+    ) -> None:
+        """Report an existing row that differs, or add the value of its `later` column."""
+        later = (row[kind.later], found[kind.later]) if kind.later else (None, None)
+        if any(row[name] != found[name] for name in kind.fixed) or (
+            None not in later and later[0] != later[1]
+        ):
+            part.differs.append(_described(kind, row))
+        elif later[1] is None and later[0] is not None:
+            key = self._numbering.row(connection, {name: row[name] for name in kind.key})
+            same = (kind.table.c[name] == value for name, value in key.items())
+            connection.execute(update(kind.table).where(*same).values({kind.later: later[0]}))
 
-            self._in_transaction(copy)
+    def _insert(self, connection: Connection, kind: RowKind, new: Sequence[NamedRow]) -> None:
+        rows = [self._numbering.row(connection, row) for row in new]
+        if kind is not INVOCATIONS or not rows:
+            insert_many(connection, kind.table, rows)
+            return
+        values = [row.pop("values") for row in rows]
+        failures = [row.pop("failure") for row in rows]
+        adding = insert(kind.table).returning(kind.table.c.id, sort_by_parameter_order=True)
+        ids = connection.scalars(adding, rows).all()
+        columns = ("invocation_id", "metric_id", "value", "method_id")
+        named = ((id, *value) for id, own in zip(ids, values, strict=True) for value in own)
+        rows = [self._numbering.row(connection, dict(zip(columns, each, strict=True))) for each in named]
+        insert_many(connection, schema.value, rows)
+        failed = [(id, *own) for id, own in zip(ids, failures, strict=True) if own is not None]
+        names = ("invocation_id", *FAILURE_COLUMNS)
+        insert_many(connection, schema.failure, [dict(zip(names, each, strict=True)) for each in failed])
 
-    def _append_only(self, table: Table, title: str, *where: ColumnElement[bool]) -> None:
-        """Copy rows that all count."""
-        rows = self._rows(table, *where)
 
-        def copy(connection: Connection, part: Copied) -> None:
-            existing = [_named_row(row) for row in connection.execute(named_rows(table).where(*where))]
-            new = [row for row in rows if row not in existing]
-            insert_many(connection, table, [self._numbering.row(connection, row) for row in new])
-            part.count(title, added=len(new), of=len(rows))
+def _by_key(kind: RowKind, rows: Iterable[NamedRow]) -> dict[Key, list[NamedRow]]:
+    found: dict[Key, list[NamedRow]] = defaultdict(list)
+    for row in rows:
+        found[kind.key_of(row)].append(row)
+    return found
 
-        self._in_transaction(copy)
+
+def _to_add(kind: RowKind, rows: Sequence[NamedRow], existing: Sequence[NamedRow]) -> Sequence[NamedRow]:
+    """Return the rows of a key that a copy adds to the existing ones of that key."""
+    match kind.rule:
+        case "missing":
+            return [] if existing else rows
+        case "newer":
+            return _newer(rows, existing)
+        case "all":
+            return [row for row in rows if row not in existing]
+        case _:
+            assert_never(kind.rule)
+
+
+def _described(kind: RowKind, row: NamedRow) -> str:
+    if kind is INVOCATIONS:
+        runnable, machine, phase, ordinal = kind.key_of(row)
+        key = InvocationKey(runnable=runnable, machine=machine, phase=PHASES[phase], ordinal=ordinal)
+        return describe_invocation(key)
+    return kind.described.format(**row)
 
 
 def _write(target: Transactions, work: Work) -> None:
@@ -631,22 +501,6 @@ def _await_other_copies(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         lock = text("SELECT pg_advisory_xact_lock(:family, :key)")
         connection.execute(lock, {"family": LOCK_FAMILY, "key": COPY_LOCK})
-
-
-def _named_row(row: Row[Any]) -> NamedRow:
-    """Return a row by its columns, without its id."""
-    return {name: value for name, value in row._asdict().items() if name != "id"}
-
-
-def _key(row: NamedRow) -> tuple[Any, ...]:
-    return tuple(row[name] for name in SUBJECT_COLUMNS)
-
-
-def _contradict(found: Row[Any], row: NamedRow) -> bool:
-    """Return whether two searches with one key differ, other than one being at a later stage."""
-    if (found.question, found.started) != (row["question"], row["started"]):
-        return True
-    return None not in (found.answer, row["answer"]) and found.answer != row["answer"]
 
 
 def _newer(rows: Sequence[NamedRow], existing: Sequence[NamedRow]) -> Sequence[NamedRow]:

@@ -15,7 +15,7 @@ from perftrail.store.rows import storable
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import ColumnElement, Connection, Table
 
     Insert = postgresql.Insert | sqlite.Insert
 
@@ -64,14 +64,15 @@ CHUNK = 500
 class TextIds:
     """The ids of one table's texts, cached until `forget` after a failed transaction."""
 
-    def __init__(self, table: Table, column: str) -> None:
+    def __init__(self, table: Table, text: ColumnElement[str]) -> None:
         self._table = table
-        self._text = table.c[column]
+        self._text = text
         self._known: dict[str, int] = {}
 
     def find(self, connection: Connection, text: str) -> int | None:
         """Return the id of a text; `None` if the table lacks it."""
-        return self.find_all(connection, [text]).get(text)
+        known = self._known.get(text)
+        return self.find_all(connection, [text]).get(text) if known is None else known
 
     def find_all(self, connection: Connection, texts: Collection[str]) -> dict[str, int]:
         """Return the ids of those texts that the table has."""
@@ -86,7 +87,7 @@ class TextIds:
         found = self.find(connection, text)
         if found is not None:
             return found
-        added = insert_unless_exists(connection, self._table).values({self._text.name: text})
+        added = insert_unless_exists(connection, self._table).values({self._text: text})
         id = connection.scalars(added.returning(self._table.c.id)).one_or_none()
         if id is None:  # another writer has just inserted it
             id = self.find_all(connection, [text])[text]

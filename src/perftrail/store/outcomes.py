@@ -42,13 +42,13 @@ class Interned:
     """Cached ids of all texts that outcomes refer to."""
 
     def __init__(self) -> None:
-        self.perftrails = TextIds(schema.perftrail, "version")
-        self.machines = TextIds(schema.machine, "fingerprint")
-        self.runnables = TextIds(schema.runnable, "key")
-        self.metrics = TextIds(schema.metric, "name")
-        self.methods = TextIds(schema.method, "name")
-        self.blocks = TextIds(schema.block, "name")
-        self.origins = TextIds(schema.origin, "text")
+        self.perftrails = TextIds(schema.perftrail, schema.perftrail.c.version)
+        self.machines = TextIds(schema.machine, schema.machine.c.fingerprint)
+        self.runnables = TextIds(schema.runnable, schema.runnable.c.key)
+        self.metrics = TextIds(schema.metric, schema.metric.c.name)
+        self.methods = TextIds(schema.method, schema.method.c.name)
+        self.blocks = TextIds(schema.block, schema.block.c.name)
+        self.origins = TextIds(schema.origin, schema.origin.c.text)
 
     def forget(self) -> None:
         """Clear the cache, after a rolled back transaction."""

@@ -387,7 +387,7 @@ class SqlStore(DocumentStore):
         rows = [revision_to_row(revision, position) for position, revision in revisions]
 
         def store_row(connection: Connection) -> None:
-            names = TextIds(schema.revision, "name")
+            names = TextIds(schema.revision, schema.revision.c.name)
             existing = names.find_all(connection, [str(row["name"]) for row in rows])
             for row in rows:
                 if row["name"] in existing:
