@@ -50,7 +50,7 @@ class Results:
 def measure(location: str, *, samples: int, durable: int, seed: int) -> Results:
     """Fill a new or empty store, and read it again."""
     filled = fill(to_write(location), samples, seed=seed, durable=durable)
-    size = count(location).size_bytes
+    size = count(location).bytes
     in_batches = filled.outcomes - len(filled.single_ms)
     rate = in_batches / filled.batch_seconds if in_batches else 0.0
     values = filled.outcomes * len(MEASURED)

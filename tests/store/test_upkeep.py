@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -69,7 +69,7 @@ def test_statistics_count_what_is_there(location: str) -> None:
         fill(store)
         store.add_runnable(replace(RUNNABLE, revision="4" * 40))
     found = statistics(location)
-    assert found.size_bytes > 10_000
+    assert found.bytes > 10_000
     assert (found.rows["invocation"], found.rows["value"], found.rows["failure"]) == (5, 11, 1)
     assert [(part.name, part.invocations, part.samples, part.failures) for part in found.machines] == [
         (MACHINE.id, 4, 2, 1),
@@ -78,7 +78,7 @@ def test_statistics_count_what_is_there(location: str) -> None:
     assert [(part.name, part.invocations) for part in found.benchmarks] == [("mt", 4), ("st", 1)]
     assert found.machines[0].oldest == "2025-11-21T02:37:00.123456+00:00"
     assert found.machines[0].newest == "2025-11-21T02:38:00+00:00"
-    assert "cret" not in str(found.as_json())
+    assert "cret" not in str(asdict(found))
 
 
 def test_an_unknown_time_is_neither_the_first_nor_the_last(aged: str) -> None:
@@ -146,7 +146,7 @@ def test_a_compacted_store_is_smaller_and_has_the_same_content(location: str) ->
     forget(location, "2024-06-01")
     done = compact(location)
     assert done.after_bytes < 0.7 * done.before_bytes
-    assert statistics(location).size_bytes == done.after_bytes
+    assert statistics(location).bytes == done.after_bytes
     with open_store(location, access="read") as store:
         assert len(store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]) == 1
 

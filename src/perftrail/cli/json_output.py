@@ -88,7 +88,7 @@ def json_types() -> Mapping[str, object]:
     from perftrail.results.show import ShownRowJson
     from perftrail.store.backup import BackupContentJson, BackupJson
     from perftrail.store.copying import CopyJson
-    from perftrail.store.upkeep import CompactedJson, ForgettingJson, StatisticsJson
+    from perftrail.store.upkeep import Compacted, Forgetting, Statistics
     from perftrail.verbs.after_find import FindAnswerThenJson, FindTableThenJson
     from perftrail.verbs.attempt import AttemptReportJson
     from perftrail.verbs.backport.result import BackportConflictJson, BackportReportJson
@@ -126,11 +126,11 @@ def json_types() -> Mapping[str, object]:
         MissingJson,
         ExplainedSearchJson,
         BackupContentJson,
-        CompactedJson,
+        Compacted,
         CopyJson,
-        ForgettingJson,
+        Forgetting,
         BackupJson,
-        StatisticsJson,
+        Statistics,
         WatchedJson,
     )
     return dict(zip(COMMANDS_WITH_JSON, types, strict=True))

@@ -5,10 +5,12 @@ Statistics contain the size on disk, the rows by table, and the number and times
 
 from __future__ import annotations
 
+# The schema of JSON reads the annotations at run time, so these imports must not be in TYPE_CHECKING.
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any
 
 from sqlalchemy import Integer, case, delete, func, literal_column, select, text
 
@@ -22,7 +24,7 @@ from perftrail.store.outcomes import PHASES
 from perftrail.store.sqlite import BEGIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
     from sqlalchemy import ColumnElement, Connection, Select
@@ -36,51 +38,9 @@ EARLIEST_TIME = "1"
 """Text that sorts before every time and after an empty one, which stands for an unknown time."""
 
 
-class PartJson(TypedDict):
-    """A part of a store: the rows of one machine or one benchmark."""
-
-    name: str
-    invocations: int
-    samples: int
-    failures: int
-    oldest: str
-    newest: str
-
-
-class StatisticsJson(TypedDict):
-    """Size and content of a store."""
-
-    store: str
-    kind: str
-    schema: int
-    bytes: int
-    rows: dict[str, int]
-    machines: list[PartJson]
-    benchmarks: list[PartJson]
-
-
-class CompactedJson(TypedDict):
-    """Size of a store before and after it was compacted."""
-
-    store: str
-    before_bytes: int
-    after_bytes: int
-
-
-class ForgettingJson(TypedDict):
-    """Samples that were deleted, or would be."""
-
-    store: str
-    before: Annotated[str, "the date before which samples are deleted"]
-    done: Annotated[bool, "whether they were deleted"]
-    invocations: int
-    values: int
-    machines: list[PartJson]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The invocations of one machine or one benchmark: their number, failures, and the first and last times.
+    """A part of a store: the rows of one machine or one benchmark.
 
     `samples` are invocations other than warm-ups and failures; times are ISO 8601, empty if unknown.
     """
@@ -92,41 +52,21 @@ class Part:
     oldest: str
     newest: str
 
-    def as_json(self) -> PartJson:
-        """Return the part as `store stats --json` prints it."""
-        return {
-            "name": self.name,
-            "invocations": self.invocations,
-            "samples": self.samples,
-            "failures": self.failures,
-            "oldest": self.oldest,
-            "newest": self.newest,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """Content of a store: its size in bytes with its journal, rows by table, parts by machine and benchmark."""
+    """Size and content of a store.
 
-    where: str
+    `bytes` is the size on disk with the journal; `rows` are by table, and documents by kind.
+    """
+
+    store: str
     kind: str
     schema: int
-    size_bytes: int
+    bytes: int
     rows: Mapping[str, int]
     machines: Sequence[Part]
     benchmarks: Sequence[Part]
-
-    def as_json(self) -> StatisticsJson:
-        """Return the statistics as `store stats --json` prints them."""
-        return {
-            "store": self.where,
-            "kind": self.kind,
-            "schema": self.schema,
-            "bytes": self.size_bytes,
-            "rows": dict(self.rows),
-            "machines": [each.as_json() for each in self.machines],
-            "benchmarks": [each.as_json() for each in self.benchmarks],
-        }
 
 
 def statistics(location: str) -> Statistics:
@@ -134,10 +74,10 @@ def statistics(location: str) -> Statistics:
     where = shown(location)
     with open_snapshot(location) as connection:
         return Statistics(
-            where=where,
+            store=where,
             kind=connection.dialect.name,
             schema=version(connection, where=where),
-            size_bytes=size_bytes(connection, location),
+            bytes=size_bytes(connection, location),
             rows=_row_counts(connection),
             machines=parts_where(connection),
             benchmarks=_by_benchmark(connection),
@@ -220,42 +160,23 @@ def _parts(connection: Connection, wanted: Select[Any]) -> Sequence[Part]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """Size of a store before and after compaction, in bytes."""
+    """Size of a store before and after it was compacted."""
 
-    where: str
+    store: str
     before_bytes: int
     after_bytes: int
-
-    def as_json(self) -> CompactedJson:
-        """Return the sizes as `store compact --json` prints them."""
-        return {"store": self.where, "before_bytes": self.before_bytes, "after_bytes": self.after_bytes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgetting:
-    """Invocations before a date, by machine, with the number of their values; `done`: they are deleted."""
+    """Samples that were deleted, or would be."""
 
-    where: str
-    before: str
-    machines: Sequence[Part]
+    store: str
+    before: Annotated[str, "the date before which samples are deleted"]
+    done: Annotated[bool, "whether they were deleted"]
+    invocations: int
     values: int
-    done: bool
-
-    @property
-    def invocations(self) -> int:
-        """Number of invocations."""
-        return sum(part.invocations for part in self.machines)
-
-    def as_json(self) -> ForgettingJson:
-        """Return the result as `store forget --json` prints it."""
-        return {
-            "store": self.where,
-            "before": self.before,
-            "done": self.done,
-            "invocations": self.invocations,
-            "values": self.values,
-            "machines": [part.as_json() for part in self.machines],
-        }
+    machines: Sequence[Part]
 
 
 def locked(location: str) -> AbstractContextManager[None]:
@@ -279,7 +200,7 @@ def compact(location: str) -> Compacted:
                 connection.exec_driver_sql("VACUUM")
                 _checkpoint(connection)
             after = size_bytes(connection, location)
-    return Compacted(where=database.where, before_bytes=before, after_bytes=after)
+    return Compacted(store=database.where, before_bytes=before, after_bytes=after)
 
 
 def preview_forget(location: str, before: str) -> Forgetting:
@@ -316,12 +237,14 @@ def _count_old(connection: Connection, before: str, *, where: str, done: bool) -
     old = _old(connection, before)
     value, table = schema.value, schema.invocation
     values = select(func.count()).join_from(value, table, value.c.invocation_id == table.c.id).where(*old)
+    machines = parts_where(connection, *old)
     return Forgetting(
-        where=where,
+        store=where,
         before=before,
-        machines=parts_where(connection, *old),
-        values=connection.scalar(values) or 0,
         done=done,
+        invocations=sum(part.invocations for part in machines),
+        values=connection.scalar(values) or 0,
+        machines=machines,
     )
 
 

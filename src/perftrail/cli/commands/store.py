@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,7 +54,7 @@ def stats(study: str | None, store: str | None, as_json: bool) -> None:
     selected = selected_store(study, store)
     content = statistics(selected.location)
     if as_json:
-        print_json("store stats", content.as_json())
+        print_json("store stats", asdict(content))
         return
     print_statistics(content)
     click.echo(next_line(f"perftrail store backup FILE{selected.options}    copy it into one file"))
@@ -95,7 +95,7 @@ def compact(study: str | None, store: str | None, as_json: bool) -> None:
     selected = selected_store(study, store)
     done = compact_store(selected.location)
     if as_json:
-        print_json("store compact", done.as_json())
+        print_json("store compact", asdict(done))
         return
     click.echo(compacted_words(done))
     click.echo(next_line(f"perftrail store stats{selected.options}    count its content"))
@@ -172,7 +172,7 @@ def forget(study: str | None, age: str, yes: bool, store: str | None, as_json: b
         delete_samples(selected.location, before) if yes else preview_forget(selected.location, before)
     )
     if as_json:
-        print_json("store forget", forgetting.as_json())
+        print_json("store forget", asdict(forgetting))
         return
     click.echo(forgotten_words(forgetting))
     if not forgetting.invocations:
@@ -296,9 +296,9 @@ def progress(verb: str) -> Iterator[Callable[[int, int], None]]:
 def print_statistics(content: Statistics) -> None:
     """Print the content of a store: totals, and a table by machine and benchmark."""
     console = output()
-    size = quantity(content.size_bytes, "B")
+    size = quantity(content.bytes, "B")
     console.print(
-        Text(f"{content.where}: {KINDS[content.kind]}, schema {content.schema}, {size}", style="bold")
+        Text(f"{content.store}: {KINDS[content.kind]}, schema {content.schema}, {size}", style="bold")
     )
     console.print(Text(_rows_words(content.rows)))
     _print_parts("machine", content.machines)
@@ -316,7 +316,7 @@ def copied_words(done: Copied) -> str:
 def compacted_words(done: Compacted) -> str:
     """Return the old and new size of a store."""
     return (
-        f"{done.where}: {quantity(done.after_bytes, 'B')}, {quantity(done.before_bytes, 'B')} before "
+        f"{done.store}: {quantity(done.after_bytes, 'B')}, {quantity(done.before_bytes, 'B')} before "
         f"({done.after_bytes:,} and {done.before_bytes:,} bytes)"
     )
 
@@ -333,7 +333,7 @@ def content_words(content: BackupContent) -> str:
 def forgotten_words(forgetting: Forgetting) -> str:
     """Return the deleted samples by machine, or the samples that --yes would delete."""
     if not forgetting.invocations:
-        return f"{forgetting.where}: no samples from before {forgetting.before}"
+        return f"{forgetting.store}: no samples from before {forgetting.before}"
     verb = "deleted" if forgetting.done else "would delete"
     invocations, values = counted(forgetting.invocations, "invocation"), counted(forgetting.values, "value")
     parts = (
@@ -341,7 +341,7 @@ def forgotten_words(forgetting: Forgetting) -> str:
         for part in forgetting.machines
     )
     return "\n".join(
-        (f"{forgetting.where}: {verb} {invocations} with {values} from before {forgetting.before}", *parts)
+        (f"{forgetting.store}: {verb} {invocations} with {values} from before {forgetting.before}", *parts)
     )
 
 
