@@ -17,6 +17,7 @@ from perftrail.store.rows import (
     identifier,
     storable,
     storable_outcome,
+    storable_record,
     storable_runnable,
     to_json,
     unknown,
@@ -150,13 +151,7 @@ class MemoryStore(DocumentStore):
         """Store revisions, each with its position in the history; a known one gets its new position and label."""
         self._write()
         for position, revision in revisions:
-            plain = replace(
-                revision,
-                id=storable(revision.id),
-                summary=storable(revision.summary),
-                label=storable(revision.label),
-                time=storable(revision.time),
-            )
+            plain = storable_record(revision, f"revision {revision.id}")
             self._revisions[plain.id] = (position, plain)
 
     def history(self) -> Sequence[Revision]:
@@ -214,12 +209,7 @@ class MemoryStore(DocumentStore):
         where = f"search {identifier(record.key, 'search')}"
         if record.machine not in self._machines:
             raise unknown_machine(record.machine, WHERE)
-        plain = replace(
-            record,
-            question=_copy(dict(record.question), where),
-            started=storable(record.started),
-            answer=None if record.answer is None else _copy(dict(record.answer), where),
-        )
+        plain = storable_record(record, where)
         if self._find(record.key, record.machine) is None:
             self._searches.append(_Search(plain))
 
@@ -236,14 +226,8 @@ class MemoryStore(DocumentStore):
     def add_step(self, key: str, machine: str, step: StepRecord) -> None:
         """Store a step of a search; a step with the same number is replaced."""
         self._write()
-        where = f"search {key}, step {step.number}"
-        self._open(key, machine).steps[step.number] = StepRecord(
-            number=step.number,
-            action=_copy(dict(step.action), where),
-            observation=_copy(dict(step.observation), where),
-            belief=_copy(dict(step.belief), where),
-            words=storable(step.words),
-        )
+        plain = storable_record(step, f"search {key}, step {step.number}")
+        self._open(key, machine).steps[step.number] = plain
 
     def steps(self, key: str, machine: str) -> Sequence[StepRecord]:
         """Return the steps of a search in order; none if the search does not exist."""

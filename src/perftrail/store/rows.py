@@ -258,6 +258,9 @@ CODECS: Mapping[str, Codec] = {
         lambda texts: {storable(name): storable(text) for name, text in sorted(texts.items())}, _text_by_text
     ),
     "Mapping[str, Json]": Codec(dict, _checked(dict)),
+    "Mapping[str, Json] | None": Codec(
+        lambda data: None if data is None else dict(data), _checked(dict, type(None))
+    ),
     "Built": Codec(_encoded, lambda value: _decoded(Built, value)),
     "BuildReads": Codec(_encoded, lambda value: _decoded(BuildReads, value)),
 }
