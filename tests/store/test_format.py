@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from perftrail import __version__
 from perftrail.errors import StoreError
-from perftrail.store import format_version, open_store
+from perftrail.model.build import Built, Failure, Prepared, content_key
+from perftrail.model.measurement import Origin
+from perftrail.model.reads import BuildReads
+from perftrail.store import format_version, open_store, schema
 from perftrail.store.backup import restore
 from perftrail.store.copying import copy_store
+from perftrail.store.documents import KINDS
 from perftrail.store.format_version import FORMAT
 from tests.store.examples import assert_filled, fill
 
@@ -37,6 +42,19 @@ def test_a_new_store_has_the_version_of_its_format(tmp_path: Path, start: str) -
         path.touch()
     open_store(str(path), access="write").close()
     assert versions(path) == [(FORMAT, __version__)]
+
+
+RECORDS = (Built, Prepared, Failure, Origin, BuildReads, *KINDS)
+"""Records that a store has as JSON."""
+
+
+def test_a_change_of_tables_or_stored_records_gets_a_new_version() -> None:
+    """Otherwise a store of yesterday would be reported as damaged."""
+    tables = {name: [str(column) for column in table.c] for name, table in schema.metadata.tables.items()}
+    records = {kind.__name__: [f"{each.name}: {each.type}" for each in fields(kind)] for kind in RECORDS}
+    assert (FORMAT, content_key(tables, records)) == (10, "9b3c00b8e479a41c444ec2793654d582"), (
+        "raise format_version.FORMAT, and write its number and the new digest here"
+    )
 
 
 def test_opening_again_changes_nothing(tmp_path: Path) -> None:
