@@ -20,6 +20,7 @@ MUSL = "1.1"
 """Version of musl in the tag. The wheel uses no musl of the machine, and installers require a version."""
 
 PROGRAM = "perftrail/_bin/perftrail-launcher"
+RECORDER = "perftrail/_bin/perftrail-recorder"
 OBJECTS = ("perftrail/_bin/perftrail-allocations.so", "perftrail/_bin/perftrail-locks.so")
 
 MACHINES = {"x86_64": 62, "aarch64": 183}
@@ -83,7 +84,7 @@ def problems(wheel: Path, platform: Platform) -> list[str]:
         if stated != sorted(f"py3-none-{each}" for each in platform.tags):
             found.append(f"its tags are {', '.join(stated)}")
         programs = {name for name in names if name.startswith("perftrail/_bin/")}
-        expected = {PROGRAM, *(OBJECTS if platform.libc == "glibc" else ())}
+        expected = {PROGRAM, RECORDER, *(OBJECTS if platform.libc == "glibc" else ())}
         if programs != expected:
             found.append(f"its programs are {', '.join(sorted(programs)) or 'missing'}")
         for name in sorted(programs):
@@ -92,7 +93,7 @@ def problems(wheel: Path, platform: Platform) -> list[str]:
                 found.append(f"{name} is for machine {elf.machine}, not for {platform.machine}")
             if not archive.getinfo(name).external_attr >> 16 & 0o100:
                 found.append(f"{name} is not executable")
-            if name == PROGRAM and not elf.static:
+            if name in (PROGRAM, RECORDER) and not elf.static:
                 found.append(f"{name} is not static")
             if elf.glibc > tuple(map(int, GLIBC.split("."))):
                 found.append(f"{name} needs glibc {'.'.join(map(str, elf.glibc))}")

@@ -19,7 +19,7 @@ from perftrail.process.launcher import Launcher, launcher_path
 from release import first_use
 from release.readme import REPOSITORY as FORGE
 from release.readme import with_addresses
-from release.wheel import GLIBC, OBJECTS, PLATFORMS, PROGRAM, Elf, Platform, problems, starts
+from release.wheel import GLIBC, OBJECTS, PLATFORMS, PROGRAM, RECORDER, Elf, Platform, problems, starts
 from tests.starting import REPOSITORY
 
 if TYPE_CHECKING:
@@ -32,12 +32,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+PROGRAMS = {PROGRAM: launcher_path(), RECORDER: launcher_path().with_name("perftrail-recorder")}
+
+
 @dataclass
 class Wheel:
     """A wheel for musl with the launcher of this machine, in which a test changes something."""
 
     tags: tuple[str, ...] = (f"py3-none-musllinux_1_1_{HERE}",)
-    programs: Mapping[str, Path] = field(default_factory=lambda: {PROGRAM: launcher_path()})
+    programs: Mapping[str, Path] = field(default_factory=lambda: dict(PROGRAMS))
     mode: int = 0o755
     pages: tuple[str, ...] = ("perftrail-0.data/data/share/man/man1/git-perftrail.1",)
 
@@ -70,6 +73,8 @@ OBJECT = launcher_path().with_name(Path(OBJECTS[0]).name)
         (Wheel(pages=()), "no manual pages"),
         (Wheel(programs={PROGRAM: Path("/proc/self/exe")}), "is not static"),
         (Wheel(programs={PROGRAM: OBJECT}), "is not static"),
+        (Wheel(programs={PROGRAM: launcher_path(), RECORDER: OBJECT}), "recorder is not static"),
+        (Wheel(programs={PROGRAM: launcher_path()}), "its programs are"),
     ],
 )
 def test_each_mistake_is_a_problem(tmp_path: Path, wheel: Wheel, problem: str) -> None:
@@ -86,7 +91,7 @@ def test_a_program_of_another_architecture_is_a_problem(tmp_path: Path) -> None:
 def test_a_wheel_for_glibc_needs_the_preloaded_objects(tmp_path: Path) -> None:
     glibc = Platform("glibc", HERE)
     wheel = Wheel(tags=tuple(f"py3-none-{tag}" for tag in glibc.tags))
-    assert problems(wheel.write(tmp_path), glibc) == [f"its programs are {PROGRAM}"]
+    assert problems(wheel.write(tmp_path), glibc) == [f"its programs are {PROGRAM}, {RECORDER}"]
 
 
 def test_a_later_glibc_than_that_of_the_tag_is_a_problem(tmp_path: Path) -> None:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import time
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of_files
-from perftrail.builds.build_log import Log
+from perftrail.builds.build_log import Log, log_excerpt
 from perftrail.builds.compiler_caches import CACHE_SHARE, Caches, has_ccache, is_usable_sccache, write_wrapper
 from perftrail.builds.environment import build_environment, search_path
+from perftrail.builds.links.record import CannotPin
 from perftrail.builds.named_files import named_files
 from perftrail.builds.observing import OPENING_CALLS, Scope, observing_words, read_opened, read_trace
 from perftrail.builds.repairs import repair
-from perftrail.builds.steps import ShellSteps
+from perftrail.builds.steps import MOST_OUTPUT_BYTES, ShellSteps
 from perftrail.builds.toolchain import local_tools, version_of
 from perftrail.builds.trees import (
     benchmark_source_trees,
@@ -31,13 +33,15 @@ from perftrail.errors import CheckoutFailed
 from perftrail.file_tree import remove_tree
 from perftrail.model.build import NO_DIRECTORY, Failure, ManualBuild
 from perftrail.model.placeholders import DATE, LAYOUT, fill, names
+from perftrail.model.process import Command, describe_end
 from perftrail.model.reads import BuildReads
 from perftrail.model.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from perftrail.builds.links.replay import Linker
     from perftrail.builds.trees import Trees
     from perftrail.model.build import BenchmarkLines, Built, Recipe, Stage
     from perftrail.model.subject import Revision, Subject
@@ -63,6 +67,18 @@ class Workspace:
     def shortened(self, text: str) -> str:
         """Shorten paths inside the tree and the temporary directory in a text."""
         return text.replace(f"{self.home / 'tree'}/", "").replace(f"{self.temporary}/", "")
+
+
+def recording_of(workspace: Workspace) -> Path:
+    """Return the directory into which the recorder of a build's links writes."""
+    return workspace.temporary.with_name(f"{workspace.temporary.name}.recording")
+
+
+LONGEST_LINK_SECONDS = 600.0
+"""Longest time of one link that is repeated."""
+
+LONGEST_NOTE = 10_000
+"""Characters of a linker's output that the log keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +234,7 @@ class BuildRunner:
         """Run shell lines under strace, the given program; return the files of the tree that they use."""
         trace = tree.with_name("trace")
         trace.unlink(missing_ok=True)
-        failure = self.run(replace(steps, prefix=observing_words(program, trace)), workspace)
+        failure = self.run(steps.with_prefix(*observing_words(program, trace)), workspace)
         if failure is not None:
             return BuildReads(incomplete=f"the observed build fails: {failure.message}")
         return read_trace(trace, tree=tree, directory=steps.directory) if steps.lines else BuildReads()
@@ -235,7 +251,7 @@ class BuildRunner:
         scope = Scope(study=self._study, ignored=ignored, since_ns=time.time_ns())
         try:
             prefix = observing_words(program, trace, calls=OPENING_CALLS)
-            failure = self.run(replace(steps, prefix=prefix), workspace)
+            failure = self.run(steps.with_prefix(*prefix), workspace)
             return failure or read_opened(trace, directory=steps.directory, scope=scope, traced="the build")
         finally:
             trace.unlink(missing_ok=True)
@@ -256,6 +272,36 @@ class BuildRunner:
         remove_tree(workspace.temporary)
         return StepFailure(message=message) if message else None
 
+    @contextmanager
+    def linker(self, workspace: Workspace) -> Iterator[Linker]:
+        """Yield a function that starts linkers, which can write to the workspace's temporary directory."""
+        log, output = Log(path=workspace.log), workspace.log.with_suffix(".now")
+        with self._isolated(workspace, workspace.home / "tree") as starter:
+
+            def run(arguments: Sequence[str], environment: Mapping[str, str], directory: str) -> str:
+                log.note(f"$ {shlex.join(arguments)}")
+                ran = starter.run(
+                    Command(
+                        arguments=tuple(arguments),
+                        environment=environment,
+                        directory=directory,
+                        stdout=str(output),
+                        stderr=str(output),
+                        output_cap_bytes=MOST_OUTPUT_BYTES,
+                        timeout_seconds=LONGEST_LINK_SECONDS,
+                        tree_memory="off",
+                    )
+                )
+                ended = describe_end(ran.ended, timeout_seconds=LONGEST_LINK_SECONDS)
+                text = os.fsdecode(output.read_bytes()) if output.is_file() else ""
+                output.unlink(missing_ok=True)
+                if ended:
+                    log.note(text[-LONGEST_NOTE:])
+                    raise CannotPin(f"{Path(arguments[0]).name}, {ended}: {log_excerpt(text)}")
+                return text
+
+            yield run
+
     def _isolated(self, workspace: Workspace, directory: Path) -> AbstractContextManager[Starter]:
         """Return a starter that can write to the trees, the outputs and the temporary files.
 
@@ -266,7 +312,8 @@ class BuildRunner:
         is_benchmark_build = directory == workspace.home
         tree = (workspace.home.parent.parent if is_benchmark_build else workspace.home) / "tree"
         own = (workspace.home, benchmark_source_trees(workspace.home)) if is_benchmark_build else ()
-        directories = (tree, build_source_trees(tree), *own, workspace.temporary)
+        recording = recording_of(workspace)
+        directories = (tree, build_source_trees(tree), *own, workspace.temporary, recording)
         writable = [str(each) for each in directories if each.is_dir() and not each.is_symlink()]
         return self._isolation.sandboxed("build", writable)
 

@@ -26,15 +26,48 @@ from perftrail.builds.artefact import (
     write_finished,
 )
 from perftrail.builds.build_log import Log
-from perftrail.builds.build_runner import BuildRunner, StepFailure, Workspace, artefact_of, manual_build
+from perftrail.builds.build_runner import (
+    BuildRunner,
+    StepFailure,
+    Workspace,
+    artefact_of,
+    manual_build,
+    recording_of,
+)
 from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.incremental import Job, ReusedTrees
+from perftrail.builds.links.record import (
+    NOT_RECORDED,
+    CannotPin,
+    Pinned,
+    RawRecord,
+    read_record,
+    store_reason,
+)
+from perftrail.builds.links.record import VERSION as RECORD_VERSION
 from perftrail.builds.observing import observer
 from perftrail.builds.opened_files import ObservedBuilds
+from perftrail.builds.pinning import (
+    LINKS,
+    LayoutLinker,
+    Recordings,
+    has_record,
+    links_of_benchmark,
+    names_of_outputs,
+    replace_programs,
+    store_layout,
+    store_record,
+)
 from perftrail.builds.quota import Disk, bytes_below
 from perftrail.builds.relinking import keep_outputs, restore_trees, with_missing_linker, working_copy
 from perftrail.builds.repairs import repairs_key
-from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, benchmark_source_trees
+from perftrail.builds.trees import (
+    NO_SOURCES,
+    NO_TREES,
+    Trees,
+    benchmark_source_trees,
+    content_of_outputs,
+)
 from perftrail.errors import REPEAT, InputChanged, StaleBuilds
 from perftrail.file_tree import exclusive_lock, remove_tree, user_home
 from perftrail.model.build import Built, Failure, Prepared, content_key
@@ -123,6 +156,7 @@ class LocalBuilder:
     """
 
     _observes = True
+    _records_links = True
 
     def __init__(  # noqa: PLR0913 - each is a separate port or directory, passed by name
         self,
@@ -158,6 +192,7 @@ class LocalBuilder:
         self._stale: tuple[str, ...] = ()
         self._observed = ObservedBuilds(self._builds / "observed", study=self._study)
         self._failed_observations = 0
+        self._recordings = Recordings(self._runner)
 
     def key(self, subject: Subject, recipe: Recipe) -> str:
         """Return the content key of the tree, the recipe with the study's files that it names, and its tools."""
@@ -224,7 +259,8 @@ class LocalBuilder:
             self._builds_in_use.claim(key)
             restore_trees(home)
             finished = read_finished(workspace.marker)
-            if finished is not None and (home / "tree").is_dir():
+            lacks_links = self._records(recipe) and not has_record(home / LINKS)
+            if finished is not None and (home / "tree").is_dir() and not lacks_links:
                 os.utime(workspace.marker)
                 return built_of(key, finished, str(workspace.home / "tree"), reused=True)
             began = time.monotonic()
@@ -255,8 +291,14 @@ class LocalBuilder:
     def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
         """Return the content key of a built subject, its relink lines with their files and tools, and the seed.
 
-        The build's artefact is part of the key: layouts of a discarded build are not layouts of its replacement.
+        Without such lines, the record of its links is part of the key. The build's artefact is part of it, too:
+        layouts of a discarded build are not layouts of its replacement.
         """
+        if not recipe.relink:
+            digest = read_record(self._builds / built.key / LINKS).digest
+            return content_key(
+                _KEY_VERSION, "pinned", RECORD_VERSION, built.key, built.artefact, digest, layout
+            )
         named, tools = (
             self._runner.study_files_digest(recipe.relink),
             self._runner.tools.fingerprint(recipe.relink),
@@ -265,12 +307,27 @@ class LocalBuilder:
             _KEY_VERSION, "layout", built.key, built.artefact, list(recipe.relink), named, tools, layout
         )
 
+    def unpinned(self, prepared: Prepared, recipe: Recipe) -> str:
+        """Return why the code of a benchmark's programs cannot be placed; empty if nothing is known against it."""
+        if not recipe.pin:
+            return NOT_RECORDED
+        own = read_record(self._builds / prepared.built.key / LINKS)
+        benchmark = links_of_benchmark(Path(prepared.out))
+        more = read_record(benchmark) if has_record(benchmark) else Pinned()
+        if not (own.programs or more.programs):
+            return own.unpinned or more.unpinned or "the build links no program"
+        return own.unpinned or more.unpinned
+
+    def _records(self, recipe: Recipe) -> bool:
+        return self._records_links and recipe.pin
+
     def relink(
         self, subject: Subject, recipe: Recipe, built: Built, layouts: Sequence[int]
     ) -> Mapping[int, Built | Failure]:
         """Link a built subject again for each layout in one pass over its objects; store the outputs like builds.
 
-        Existing layouts are returned. The first failure ends the work.
+        Without relink lines, the recorded links are repeated. Existing layouts are returned. The first failure ends the
+        work.
         """
         keys = {layout: self.layout_key(built, recipe, layout) for layout in layouts}
         found: dict[int, Built | Failure] = {}
@@ -282,7 +339,8 @@ class LocalBuilder:
                 found[layout] = built_of(key, finished, tree, reused=True, layout=layout)
         missing = {layout: key for layout, key in keys.items() if layout not in found}
         if missing:
-            found |= self._relink(subject, recipe, built, missing)
+            relink = self._relink if recipe.relink else self._pin
+            found |= relink(subject, recipe, built, missing)
             self._messages += self._quota.enforce()
         return {layout: found[layout] for layout in layouts if layout in found}
 
@@ -336,6 +394,56 @@ class LocalBuilder:
             return Failure(stage="relink", message=message, log=str(workspace.log), seconds=seconds)
         finished = Finished(
             artefact=artefact, seconds=seconds, log=str(workspace.log), bytes=bytes_below(workspace.home)
+        )
+        write_finished(workspace.marker, finished)
+        return built_of(key, finished, str(workspace.home / "tree"), reused=False, layout=layout)
+
+    def _pin(
+        self, subject: Subject, recipe: Recipe, built: Built, missing: Mapping[int, str]
+    ) -> Mapping[int, Built | Failure]:
+        """Repeat the recorded links of a build for each layout."""
+        found: dict[int, Built | Failure] = {}
+        with exclusive_lock(self._lock(built.key)):
+            scratch = replace(self._workspace(built.key), log=self._logs / f"{built.key}-layouts.log")
+            Log(path=scratch.log).begin()
+            remove_tree(scratch.temporary)
+            scratch.temporary.mkdir()
+            linker = LayoutLinker(self._runner, scratch.home / LINKS, scratch)
+            for layout, key in missing.items():
+                found[layout] = self._pinned_once(subject, recipe, linker, scratch, key, layout)
+                if isinstance(found[layout], Failure):
+                    break
+            remove_tree(scratch.temporary)
+        return found
+
+    def _pinned_once(
+        self, subject: Subject, recipe: Recipe, linker: LayoutLinker, at: Workspace, key: str, layout: int
+    ) -> Built | Failure:
+        workspace = self._workspace(key)
+        remove_tree(workspace.home)
+        workspace.home.mkdir(parents=True)
+        keys, log, began = (at.home.name, key), Log(path=at.log), time.monotonic()
+        log.note(f"# {subject.revision.id} as {subject.variant}, with the places of layout {layout}")
+        try:
+            linked = linker.link(layout, lambda text: text.replace(*keys))
+            names = names_of_outputs(at.home / "tree", recipe.outputs)
+            store_layout(at.home / "tree", workspace.home / "tree", names=names, linked=linked, keys=keys)
+            artefact = (
+                content_of_outputs(workspace.home / "tree", recipe.outputs, keys=[key]).digest[: len(key)]
+                if recipe.outputs
+                else key
+            )
+            store_reason(workspace.home / LINKS, "")  # so that benchmark builds against it are recorded
+        except (CannotPin, OSError) as error:
+            remove_tree(workspace.home)
+            message = str(error)
+            log.note(f"[{message}]")
+            return Failure(stage="relink", message=message, log=str(at.log), seconds=time.monotonic() - began)
+        finished = Finished(
+            artefact=artefact,
+            seconds=time.monotonic() - began,
+            log=str(at.log),
+            bytes=bytes_below(workspace.home),
         )
         write_finished(workspace.marker, finished)
         return built_of(key, finished, str(workspace.home / "tree"), reused=False, layout=layout)
@@ -413,21 +521,33 @@ class LocalBuilder:
         )
         with exclusive_lock(self._lock(built.key)):
             finished = read_finished(workspace.marker)
-            if finished is None:
+            links = links_of_benchmark(workspace.home)
+            records = bool(steps) and has_record(Path(built.directory).parent / LINKS)
+            if finished is None or (records and not has_record(links)):
                 began = time.monotonic()
+                remove_tree(links)
                 if steps or sources:
                     Log(path=workspace.log).begin()
-                failure = self._runner.check_out_other_sources(built, workspace, sources) or self._run(
-                    _benchmark_inputs(steps, env),
-                    workspace,
-                    lambda: self._runner.benchmark_steps(
-                        built, workspace, steps=steps, env=env, timeout_seconds=timeout_seconds
-                    ),
+                failure = (
+                    self._runner.check_out_other_sources(built, workspace, sources)
+                    or self._run(
+                        _benchmark_inputs(steps, env),
+                        workspace,
+                        lambda: self._runner.benchmark_steps(
+                            built, workspace, steps=steps, env=env, timeout_seconds=timeout_seconds
+                        ),
+                        recorded=(lambda raw: store_record(raw, workspace.home, None, links))
+                        if records
+                        else None,
+                        links=links,
+                    )
+                    or self._pin_benchmark(built, workspace, links)
                 )
                 seconds = time.monotonic() - began
                 if failure is not None:
                     remove_tree(workspace.home)
                     remove_tree(benchmark_source_trees(workspace.home))
+                    remove_tree(links)
                     return Failure(
                         stage=failure.stage,
                         message=with_missing_linker(failure.message, steps),
@@ -444,6 +564,21 @@ class LocalBuilder:
                 finished = Finished(artefact=artefact, seconds=seconds, log=str(workspace.log), bytes=size)
                 write_finished(workspace.marker, finished)
         return Prepared(built=built, out=str(workspace.home), artefact=finished.artefact)
+
+    def _pin_benchmark(self, built: Built, workspace: Workspace, links: Path) -> Failure | None:
+        """Link the programs of a benchmark build again with the seed of the layout that it uses; return a failure."""
+        if not (built.layout and has_record(links)):
+            return None
+        remove_tree(workspace.temporary)
+        workspace.temporary.mkdir()
+        try:
+            linked = LayoutLinker(self._runner, links, workspace).link(built.layout, str)
+            replace_programs(workspace.home, linked)
+        except (CannotPin, OSError) as error:
+            return Failure(stage="relink", message=str(error))
+        finally:
+            remove_tree(workspace.temporary)
+        return None
 
     @property
     def can_observe(self) -> bool:
@@ -553,7 +688,17 @@ class LocalBuilder:
                 tree if isinstance(tree, Failure) else self._runner.filled_steps(subject, recipe, workspace)
             )
 
-        failure = self._run(content_key("build", *self._declared_inputs(recipe)), workspace, check_out)
+        links = workspace.home / LINKS
+
+        def record(raw: RawRecord) -> None:
+            if recipe.sources:
+                store_reason(links, "builds of several sources are not recorded")
+            else:
+                store_record(raw, workspace.home / "tree", recipe.outputs or None, links)
+
+        inputs = content_key("build", *self._declared_inputs(recipe))
+        recorded = record if self._records(recipe) else None
+        failure = self._run(inputs, workspace, check_out, recorded=recorded, links=links)
         if isinstance(failure, Failure):
             return failure
         if failure is not None:
@@ -561,23 +706,52 @@ class LocalBuilder:
         return artefact_of(key, workspace.home / "tree", recipe.outputs, Log(path=workspace.log))
 
     def _run(
-        self, inputs: str, workspace: Workspace, prepare: Callable[[], ShellSteps | Failure]
+        self,
+        inputs: str,
+        workspace: Workspace,
+        prepare: Callable[[], ShellSteps | Failure],
+        *,
+        recorded: Callable[[RawRecord], None] | None,
+        links: Path,
     ) -> StepFailure | Failure | None:
         """Prepare shell lines and run them: under strace if no build with these declared inputs was observed.
 
-        If they fail under strace, they are prepared and run again without it.
+        If they fail under strace, they are prepared and run again without it. `recorded` stores the recorded links in
+        the directory `links`; lines that ran under strace are prepared and run again for it, because only one program
+        can trace.
         """
         steps = prepare()
         if isinstance(steps, Failure):
             return steps
         program = observer() if steps.lines and self._should_observe(inputs) else None
-        if program is None:
+        if program is not None:
+            observed = self._run_observed(program, inputs, steps, workspace)
+            if observed and recorded is None:
+                return None
+            steps = prepare()
+            if isinstance(steps, Failure):
+                return steps
+        if recorded is None:
             return self._runner.run(steps, workspace)
+        raw = RawRecord(recording_of(workspace))
+        try:
+            outcome = self._recordings.run(steps, workspace, raw, again=prepare)
+            if not isinstance(outcome, str):
+                return outcome
+            if outcome:
+                store_reason(links, outcome)
+            else:
+                recorded(raw)
+        finally:
+            remove_tree(raw.directory)
+        return None
+
+    def _run_observed(self, program: str, inputs: str, steps: ShellSteps, workspace: Workspace) -> bool:
+        """Run shell lines under strace, the given program; return whether they succeeded."""
         reads = self._runner.run_observed(program, steps, workspace, ignored=self._ignored)
         if isinstance(reads, StepFailure):
             self._failed_observations += 1
-            again = prepare()
-            return again if isinstance(again, Failure) else self._runner.run(again, workspace)
+            return False
         state = self._observed.of(inputs)
         if state.changed:
             self._messages.append(
@@ -585,7 +759,7 @@ class LocalBuilder:
                 f"example {state.changed[0]}"
             )
         self._observed.add(inputs, reads.outside)
-        return None
+        return True
 
     def _should_observe(self, inputs: str) -> bool:
         return (
@@ -609,6 +783,8 @@ class LocalBuilder:
             return None
         result = self._reused.build(self._job(key, workspace, subject, recipe), workspace.home)
         self._stale, self._messages = result.stale, [*self._messages, *result.messages]
+        if isinstance(result.outcome, str) and self._records(recipe):
+            store_reason(workspace.home / LINKS, "links of builds in reused trees are not recorded")
         return result.outcome
 
     def _job(self, key: str, workspace: Workspace, subject: Subject, recipe: Recipe) -> Job:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from signal import SIGKILL
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,10 @@ class ShellSteps:
     environment: Mapping[str, str]
     timeout_seconds: float
     prefix: tuple[str, ...] = ()
+
+    def with_prefix(self, *words: str) -> ShellSteps:
+        """Return the same lines after other words."""
+        return replace(self, prefix=words)
 
     def run(self, starter: Starter, log: Log) -> str:
         """Run the lines until one fails; return the lines that explain the failure, or an empty text."""

@@ -290,6 +290,7 @@ class CleanBuilder(LocalBuilder):
     """A builder that always uses clean trees, also for incremental recipes, for a machine that asks for builds."""
 
     _observes = False
+    _records_links = False
 
     def _build_in_reused_tree(
         self,
@@ -327,6 +328,7 @@ class RemoteBuilder(LocalBuilder):
     """A builder whose subjects are all built on other machines; it runs benchmark builds here."""
 
     _observes = False
+    _records_links = False
 
     def __init__(
         self,

@@ -72,7 +72,8 @@ class Recipe:
     `sources` are the other sources that the lines name, each at its revision. `root` is the folder that is the
     tree, for a variant with its own folder. `incremental` allows a build in the tree of another revision; then
     only `outputs` are stored. Changes in paths that match `unaffected_by` do not count. `relink` contains shell
-    lines that link the objects in an order that ``{layout}`` decides; they are not part of the normal build.
+    lines that link the objects in an order that ``{layout}`` decides; they are not part of the normal build. Without
+    such lines, `pin` records the build's links, to repeat them with code at other places.
     """
 
     directory: str
@@ -86,6 +87,7 @@ class Recipe:
     incremental: bool = False
     unaffected_by: tuple[str, ...] = ()
     relink: tuple[str, ...] = ()
+    pin: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

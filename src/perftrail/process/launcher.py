@@ -13,16 +13,15 @@ import os
 import select
 import signal
 import subprocess
-import sysconfig
 import tempfile
 import threading
 import time
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
 from perftrail.errors import LauncherError
+from perftrail.installed_programs import installed_program
 from perftrail.process.allocation_counts import allocation_file
 from perftrail.process.lock_counts import lock_file
 from perftrail.process.protocol import (
@@ -68,14 +67,9 @@ def _kill_members(path: Path) -> None:
                 os.kill(int(pid), signal.SIGKILL)
 
 
-_NAME = "_bin/perftrail-launcher"
-
-
 def launcher_path() -> Path:
     """Return the path of the installed launcher; raises `LauncherError` if there is none."""
-    path = Path(str(resources.files("perftrail") / _NAME))
-    if not path.is_file():
-        path = _installed_with_packages() or path
+    path = installed_program("perftrail-launcher")
     if not path.is_file():
         raise LauncherError(
             f"{path} — the launcher is missing; every wheel has it, and an installation from the sources builds it "
@@ -84,12 +78,6 @@ def launcher_path() -> Path:
     if not os.access(path, os.X_OK):
         raise LauncherError(f"{path} — the launcher is not executable; check its permissions and mount")
     return path
-
-
-def _installed_with_packages() -> Path | None:
-    """Return the launcher of an editable install, which is in the directory of packages and not in the sources."""
-    path = Path(sysconfig.get_path("platlib"), "perftrail", _NAME)
-    return path if path.is_file() else None
 
 
 KERNEL_COUNTS = Path("/proc/vmstat")
