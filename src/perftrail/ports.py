@@ -66,10 +66,19 @@ class Builder(Protocol):
         """Return the content key of a subject relinked with a seed, from 1. Builds nothing."""
         ...
 
+    @property
+    def records_links(self) -> bool:
+        """Whether builds of recipes with `pin` record their links, if they can."""
+        ...
+
+    def unpinned(self, prepared: Prepared, recipe: Recipe) -> str:
+        """Return why recorded links cannot place the code of a benchmark's programs; empty if no reason is known."""
+        ...
+
     def relink(
         self, subject: Subject, recipe: Recipe, built: Built, layouts: Sequence[int]
     ) -> Mapping[int, Built | Failure]:
-        """Link the objects of a built subject again with the recipe's `relink` lines, once for each seed.
+        """Link the objects of a built subject again, once for each seed, by `relink` lines or as recorded.
 
         Return each as a separate build with the recipe's outputs only; the subject's own build does not change.
         Several seeds in one call share the cost of restoring the objects. After a failure, the result lacks the

@@ -85,6 +85,13 @@ class FakeBuilder:
     def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
         return content_key("layout", built.key, list(recipe.relink), layout)
 
+    @property
+    def records_links(self) -> bool:
+        return False
+
+    def unpinned(self, prepared: Prepared, recipe: Recipe) -> str:
+        return "this builder records no links"
+
     def relink(
         self, subject: Subject, recipe: Recipe, built: Built, layouts: Sequence[int]
     ) -> Mapping[int, Built | Failure]:

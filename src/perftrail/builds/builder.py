@@ -70,6 +70,7 @@ from perftrail.builds.trees import (
 )
 from perftrail.errors import REPEAT, InputChanged, StaleBuilds
 from perftrail.file_tree import exclusive_lock, remove_tree, user_home
+from perftrail.installed_programs import recorder_path
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.notation import format_size
 from perftrail.model.placeholders import DATE, names
@@ -307,8 +308,13 @@ class LocalBuilder:
             _KEY_VERSION, "layout", built.key, built.artefact, list(recipe.relink), named, tools, layout
         )
 
+    @property
+    def records_links(self) -> bool:
+        """Whether builds here can record their links."""
+        return self._records_links and recorder_path() is not None
+
     def unpinned(self, prepared: Prepared, recipe: Recipe) -> str:
-        """Return why the code of a benchmark's programs cannot be placed; empty if nothing is known against it."""
+        """Return why the code of a benchmark's programs cannot be placed; empty if no reason is known."""
         if not recipe.pin:
             return NOT_RECORDED
         own = read_record(self._builds / prepared.built.key / LINKS)
@@ -319,7 +325,7 @@ class LocalBuilder:
         return own.unpinned or more.unpinned
 
     def _records(self, recipe: Recipe) -> bool:
-        return self._records_links and recipe.pin
+        return self.records_links and recipe.pin
 
     def relink(
         self, subject: Subject, recipe: Recipe, built: Built, layouts: Sequence[int]

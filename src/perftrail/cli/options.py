@@ -170,6 +170,21 @@ def patch_path_options(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def as_linked_option(function: Function) -> Function:
+    """Add --as-linked, which overrides the study."""
+    return click.option(
+        "--as-linked",
+        is_flag=True,
+        help="Measure builds as they are linked: do not place their code alike in several memory layouts. "
+        "[default: the study's build.pin]",
+    )(function)
+
+
+def with_links(study: Study, *, as_linked: bool) -> Study:
+    """Return a study with the option --as-linked of the command line."""
+    return replace(study, build=replace(study.build, pin=False)) if as_linked else study
+
+
 def with_sandbox(study: Study, sandbox: bool | None) -> Study:
     """Return a study with the sandbox option of the command line."""
     return study if sandbox is None else replace(study, sandbox=replace(study.sandbox, always=sandbox))

@@ -186,6 +186,12 @@ class FindAnswerJson(PinsJson):
     linked: Annotated[
         bool, "whether a linker produced the measured program, so that its memory layout may matter"
     ]
+    pinned: Annotated[
+        bool, "whether its layouts place code that a commit does not change alike in all builds"
+    ]
+    unpinned: Annotated[
+        str, "why a linked program's layouts are not pinned; empty if they are, or are not wanted"
+    ]
     revisions: Annotated[int, "number of revisions in the range"]
     builds: Annotated[int, "number of builds, failed ones included"]
     unbuildable: Annotated[list[str], "revisions without a usable sample"]
@@ -315,7 +321,8 @@ class FindAnswer:
     the machine's boot sessions of the samples. `other_machines` describes other machines with the same
     search. `new` is the work that this command performed; the rest was stored. `with_notes`: the search was asked
     to use the revisions' messages as a prior. `linked`: whether a linker produced the measured program. `can_relink`:
-    whether the study states how to link it in other layouts. `counts` are the instructions of builds that guided
+    whether it can be linked in other layouts; `pinned`: by recorded links, which place unchanged code alike; `unpinned`
+    states why not. `counts` are the instructions of builds that guided
     the search. `shown_as` is the number of this search in `perftrail show
     --search`; empty for the last search, which needs no number.
     """
@@ -341,6 +348,8 @@ class FindAnswer:
     shown_as: str = ""
     linked: bool = True
     can_relink: bool = False
+    pinned: bool = False
+    unpinned: str = ""
     new: Work = NO_WORK
     counts: InstructionCounts = NO_COUNTS
 
@@ -406,6 +415,8 @@ class FindAnswer:
             "unit": self.target.unit,
             "better": self.target.better,
             "linked": self.linked,
+            "pinned": self.pinned,
+            "unpinned": self.unpinned,
             "revisions": len(self.revisions),
             "builds": self.builds,
             "unbuildable": [each.revision.id for each in self.unusable],

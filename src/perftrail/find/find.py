@@ -274,6 +274,8 @@ class Find:
             other_machines=self._other_machines,
             linked=sampler.is_linked,
             can_relink=sampler.can_relink,
+            pinned=sampler.pins and sampler.can_relink,
+            unpinned=sampler.unpinned,
         )
         return replace(found, priors=(*found.priors, *_searched_by(found)))
 
@@ -479,7 +481,8 @@ class Find:
         version = () if isinstance(goal, Working) else (SEARCH_VERSION,)
         reasons = dict.fromkeys(reason for each in self._profile_priors.values() for reason in each.reasons)
         # Empty for one source, so that the names of existing searches stay valid.
-        pinned = [pins] if (pins := self._session.pins.as_json()) else []
+        pinned: list[object] = [pins] if (pins := self._session.pins.as_json()) else []
+        pinned += [] if self._session.study.build.pin else ["as linked"]
         return SearchRecord(
             key=content_key(
                 ids, named, request.threshold, request.confidence, request.thorough, *version, *pinned

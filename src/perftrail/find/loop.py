@@ -178,9 +178,8 @@ class Loop:
                 return
         measured = yield from sampler.take(measure, self._journal.next_step)
         if isinstance(measured, CannotRelink):
-            yield BuilderMessage(
-                text=f"relinking failed, so perftrail draws no more layouts: {measured.reason}"
-            )
+            failed = "layouts are not pinned" if sampler.pins else "relinking failed"
+            yield BuilderMessage(text=f"{failed}, so perftrail draws no more layouts: {measured.reason}")
             self._search.tell(measured, sampler.targets)
             return
         self._search.tell_batch(measured.batches)

@@ -98,6 +98,7 @@ class Sampler:
         self._sampled: dict[str, set[int]] = {target: set() for target in targets}
         self._failures: dict[str, dict[int, Failure]] = {target: {} for target in targets}
         self._linked_layouts = range(0)
+        self._unpinned = ""
         self._quiet_repeats = 0
         self.discarded = 0
         self.noisy = 0
@@ -140,11 +141,33 @@ class Sampler:
 
     @property
     def can_relink(self) -> bool:
-        """Whether the study states how to link the program in other layouts."""
-        subject = Subject(revision=self.revisions[0], variant=self.variant)
-        return not (self.is_counted or self._has_only_amounts) and all(
-            self._session.subject_builder.can_relink(self._cell(subject, point)) for point in self.points
+        """Whether the program can be linked in several layouts, for all that is known of its builds."""
+        return (
+            self._has_layouts
+            and not self._unpinned
+            and all(map(self._session.subject_builder.can_relink, self._first_cells))
         )
+
+    @property
+    def pins(self) -> bool:
+        """Whether layouts come from recorded links, if these can be repeated."""
+        return self._has_layouts and any(map(self._session.subject_builder.pins, self._first_cells))
+
+    @property
+    def unpinned(self) -> str:
+        """Why recorded links cannot place the program's code; empty if they can, and for programs without layouts."""
+        if not self.pins or not self.is_linked:
+            return ""
+        return self._unpinned or self._session.subject_builder.unpinned(self._first_cells[0])
+
+    @property
+    def _has_layouts(self) -> bool:
+        return not (self.is_counted or self._has_only_amounts)
+
+    @property
+    def _first_cells(self) -> tuple[Cell, ...]:
+        subject = Subject(revision=self.revisions[0], variant=self.variant)
+        return tuple(self._cell(subject, point) for point in self.points)
 
     @property
     def is_linked(self) -> bool:
@@ -367,7 +390,8 @@ class Sampler:
         for position in measure.positions:
             prepared = yield from self._ready_cells(position, layout=measure.layout)
             if isinstance(prepared, Failure):
-                return CannotRelink(reason=f"{self.revisions[position].short}: {prepared.message}")
+                self._unpinned = f"{self.revisions[position].short}: {prepared.message}"
+                return CannotRelink(reason=self._unpinned)
             ready_cells[position] = prepared
             seconds += prepared[0].prepared.built.seconds if measure.layout else 0.0
         return ready_cells, seconds

@@ -26,6 +26,7 @@ from perftrail.model.expression import ExpressionError, evaluate
 from perftrail.model.measurement import Draw, Measurement, seed_of, weight
 from perftrail.model.metrics import COUNTED
 from perftrail.model.plan import larger
+from perftrail.model.program import unpinned_words
 from perftrail.stats.comparison import FAMILY_ERROR, Comparison, Rule, compare
 
 if TYPE_CHECKING:
@@ -386,6 +387,11 @@ class InterleavedPairs(Generic[Side]):
         self.outcomes = PairedOutcomes(
             session.runner, ready_cells, relinked=can_relink, linked=session.subject_builder.is_linked(first)
         )
+        self.pins = session.subject_builder.pins(first)
+        reasons = (
+            session.subject_builder.unpinned(ready.cell) for each in ready_cells.values() for ready in each
+        )
+        self._unpinned = next(filter(None, reasons), "") if self.pins and self.outcomes.linked else ""
         self.relink_failure: Failure | None = None
         self._linked: dict[int, Mapping[tuple[Side, Point], Ready]] = {}
         self._failed_layouts: set[int] = set()
@@ -395,9 +401,13 @@ class InterleavedPairs(Generic[Side]):
 
     @property
     def relink_failure_words(self) -> str:
-        """Why builds are not relinked although the study states how; empty if they are."""
+        """Why builds are not relinked although the study states how, or not pinned; empty if they are."""
+        if self._unpinned:
+            return f"{self.benchmark}: {unpinned_words(self._unpinned)}"
         if self.outcomes.relinked or self.relink_failure is None:
             return ""
+        if self.pins:
+            return f"{self.benchmark}: {unpinned_words(self.relink_failure.message)}"
         why = f"relinking failed ({self.relink_failure.message})"
         return f"{self.benchmark}: {why}; perftrail compares the builds as the recipe links them"
 

@@ -350,8 +350,8 @@ class SubjectBuilder:
     def ready(self, cell: Cell, *, layout: int = 0) -> Generator[Event, None, Ready | Failure]:
         """Build a cell's subject and benchmark, linked with a seed if `layout` is not 0, or return the failure.
 
-        Each layout uses the runnable of the build as linked. Raises `ValueError` if no recipe states how to
-        relink the cell. Several layouts cost less when `relink` links them together first.
+        Each layout uses the runnable of the build as linked. Raises `ValueError` if no recipe states how to relink the
+        cell, and links are not recorded. Several layouts cost less when `relink` links them together first.
         """
         built = yield from self.build(cell.subject)
         linked = yield from self._linked(cell, built)
@@ -363,9 +363,11 @@ class SubjectBuilder:
             yield from self._reuse_outputs(linked, earlier)
         if not layout:
             return linked
-        if not self.can_relink(cell):
+        if not (self._has_relink_lines(cell) or self.pins(cell)):
             raise ValueError(f"{cell}: the study does not state how to relink it")
-        if self.build_inputs.recipe(cell.subject).relink:
+        if self.pins(cell) and (reason := self.unpinned(cell)):
+            return Failure(stage="relink", message=reason)
+        if self._relinks_build(cell):
             built = (yield from self._relink(cell.subject, linked.prepared.built, (layout,)))[layout]
         relinked = yield from self._linked(cell, built, layout=layout)
         if isinstance(relinked, Failure):
@@ -428,9 +430,37 @@ class SubjectBuilder:
             self._store.add_revisions([*again, (self._positions[revision.id], revision)])
 
     def can_relink(self, cell: Cell) -> bool:
-        """Whether the recipe states how to link the cell's program in another order."""
+        """Whether the cell's program can be linked in several layouts, for all that is known of its builds."""
+        return self._has_relink_lines(cell) or (self.pins(cell) and not self.unpinned(cell))
+
+    def pins(self, cell: Cell) -> bool:
+        """Whether layouts of the cell's program come from recorded links, if these can be repeated."""
+        recipe, benchmark = self.build_inputs.recipe(cell.subject), self._study.benchmarks[cell.benchmark]
+        is_counted = benchmark.counted_alone is not None
+        return (
+            recipe.pin and not is_counted and self._builder.records_links and not self._has_relink_lines(cell)
+        )
+
+    def unpinned(self, cell: Cell) -> str:
+        """Return why recorded links cannot place the code of the cell's program; empty if no reason is known."""
+        if not self.is_linked(cell):
+            return "no linker produced this program"
+        built = self.known_build(cell.subject)
+        if not isinstance(built, Built):
+            return ""
+        prepared = self._known(self.build_inputs.benchmark_build(cell).key(self._builder, built))
+        if not isinstance(prepared, Prepared):
+            return ""
+        return self._builder.unpinned(prepared, self.build_inputs.recipe(cell.subject))
+
+    def _has_relink_lines(self, cell: Cell) -> bool:
         return bool(
             self.build_inputs.recipe(cell.subject).relink or self._study.benchmarks[cell.benchmark].relink
+        )
+
+    def _relinks_build(self, cell: Cell) -> bool:
+        return bool(self.build_inputs.recipe(cell.subject).relink) or (
+            self.pins(cell) and not self.unpinned(cell)
         )
 
     def is_linked(self, cell: Cell) -> bool:
@@ -459,11 +489,10 @@ class SubjectBuilder:
 
         Does nothing for cells whose recipe cannot relink, and for subjects that cannot be built.
         """
-        for subject in dict.fromkeys(cell.subject for cell in cells):
-            if self.build_inputs.recipe(subject).relink:
-                built = yield from self.build(subject)
-                if isinstance(built, Built):
-                    yield from self._relink(subject, built, layouts)
+        for subject in dict.fromkeys(cell.subject for cell in cells if self._relinks_build(cell)):
+            built = yield from self.build(subject)
+            if isinstance(built, Built):
+                yield from self._relink(subject, built, layouts)
 
     def _relink(
         self, subject: Subject, built: Built, layouts: Sequence[int]

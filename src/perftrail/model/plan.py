@@ -85,6 +85,7 @@ def recipe_of(study: Study, variant: str, eras: Sequence[Era]) -> Recipe:
         incremental=build.incremental and bool(outputs),
         unaffected_by=build.unaffected_by,
         relink=relink,
+        pin=build.pin,
     )
 
 

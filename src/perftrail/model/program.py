@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.fixture import services_of
 from perftrail.model.plan import command_line
-from perftrail.model.wording import page_address
+from perftrail.model.wording import counted, page_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,6 +59,22 @@ def layout_words(*, linked: bool, usual: str = "") -> str:
         f"the memory layouts of these builds may cause the difference{difference}; "
         f"to rule that out, measure ten layouts with [build] relink ({MANUAL})"
     )
+
+
+def layouts_words(layouts: int, *, pinned: bool) -> str:
+    """Return over how many memory layouts something was measured; `pinned`: they place unchanged code alike.
+
+    >>> layouts_words(3, pinned=True), layouts_words(2, pinned=False)
+    (', layouts pinned, 3 seeds', ' over 2 layouts')
+    """
+    return (
+        f", layouts pinned, {counted(layouts, 'seed')}" if pinned else f" over {counted(layouts, 'layout')}"
+    )
+
+
+def unpinned_words(reason: str) -> str:
+    """Return that a program's builds are measured as linked, and why."""
+    return f"layouts are not pinned: {reason}"
 
 
 def has_layout_of_service(study: Study, benchmark: str) -> bool:

@@ -67,6 +67,14 @@ class Build:
             "after the steps, in the same directory. A relinked build stores only the outputs."
         ),
     ] = ()
+    pin: Annotated[
+        bool,
+        Key(
+            "Record each link of a build, and repeat it with every piece of code at a place that depends only on a "
+            "seed, so that find and compare measure several memory layouts without relink lines, which override it. "
+            "false: measure builds as they are linked."
+        ),
+    ] = True
     overlay: Annotated[
         Mapping[str, str],
         Key(

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from perftrail.find.answer import FindTable, by_culprit, noisy_words
 from perftrail.measure.failure_groups import group_failures
+from perftrail.model.program import unpinned_words
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
@@ -109,7 +110,9 @@ def pins_words(pins: Pins) -> Iterator[str]:
 
 
 def noise_words(answer: FindAnswer) -> Iterator[str]:
-    """Yield how noisy samples were treated."""
+    """Yield how noisy samples were treated, and why memory layouts are not pinned."""
+    if answer.unpinned:
+        yield escaped(unpinned_words(answer.unpinned), longest=LONGEST_LINE)
     if answer.discarded:
         yield f"discarded and repeated {counted(answer.discarded, 'noisy sample')}"
     no_change = answer.answer.verdict == "none"

@@ -56,6 +56,7 @@ class ChangeFacts:
     also: tuple[AlsoChanged, ...] = ()
     merges: tuple[str, ...] = ()
     linked: bool = True
+    pinned: bool = False
 
     @property
     def tone(self) -> str:
@@ -92,6 +93,7 @@ class AnswerFacts:
     mostly_noisy: bool = False
     certificate: Summary | None = None
     doubts: tuple[str, ...] = ()
+    pinned: bool = False
 
     @property
     def account_below_sentence(self) -> str:
@@ -179,13 +181,13 @@ def certificate_words(facts: ChangeFacts | AnswerFacts) -> tuple[str, ...]:
     if facts.certificate is None:
         return ()
     if isinstance(facts, AnswerFacts):
-        return (words.certified_equal(facts.certificate),)
+        return (words.certified_equal(facts.certificate, pinned=facts.pinned),)
     effect = facts.effect
     factor = 1.0 if effect is None else effect.value
     if effect is not None and not layouts_explain(effect.value, effect.low, effect.high):
         factor = math.inf
     limits = words.reservations(facts.certificate, factor, linked=facts.linked)
-    return (words.certified(facts.certificate), *limits)
+    return (words.certified(facts.certificate, pinned=facts.pinned), *limits)
 
 
 MOST_NAMED = 5
@@ -331,6 +333,7 @@ def _stored_answer(answer: Mapping[str, Json], known: Mapping[str, Revision]) ->
         mostly_noisy=answer.get("mostly_noisy") is True,
         certificate=_certificate(answer),
         doubts=tuple(_doubts(answer)),
+        pinned=answer.get("pinned") is True,
     )
 
 
@@ -412,6 +415,7 @@ def stored_change(
         also=tuple(_also(each) for each in _dicts(change, "also_changed")),
         merges=tuple(_merges(change)),
         linked=answer.get("linked") is not False,
+        pinned=answer.get("pinned") is True,
     )
 
 

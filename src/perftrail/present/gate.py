@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.metrics import COUNTED, COUNTED_ALONE
-from perftrail.model.program import layout_words, layouts_explain
+from perftrail.model.program import layout_words, layouts_explain, layouts_words
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import change, counted, decimals, duration, levels, listed, percent, quantity
 from perftrail.present.shared_sentences import first_named, interval_words, pairs_by_metric
@@ -511,6 +511,8 @@ def effort(gate: Gate) -> str:
     new = f", {gate.fresh} new" if gate.fresh < gate.invocations else ""
     layouts = max(row.layouts for row in gate.rows)
     of_layouts = f" of {counted(layouts, 'layout')}" if layouts else ""
+    if layouts and all(row.pinned for row in gate.rows if row.layouts):
+        of_layouts = layouts_words(layouts, pinned=True) + ","
     invocations = counted(gate.invocations, "invocation")
     return f"{least}{counted(max(pairs), 'pair')}{of_layouts} in random order, {invocations}{new}"
 

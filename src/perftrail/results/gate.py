@@ -85,6 +85,7 @@ class Row:
     noisy: int = 0
     discarded: int = 0
     layouts: int = 0
+    pinned: bool = False
     seconds: float = 0.0
     ratios: tuple[float, ...] = ()
     note: str = ""
@@ -267,6 +268,7 @@ class GateRowJson(TypedDict):
     noisy: Annotated[int, "noisy pairs among these, on a machine that was busy all the time"]
     discarded: Annotated[int, "noisy pairs that others replaced"]
     layouts: Annotated[int, "number of memory layouts; 0: builds as their recipe links them"]
+    pinned: Annotated[bool, "whether layouts place code that a commit does not change alike in both builds"]
     basis: Annotated[
         Literal["", "builds", "layouts"],
         "builds: these two builds differ; layouts: the change differs over newly linked layouts; empty: unclear",
@@ -579,6 +581,7 @@ class Gate:
             "noisy": row.noisy,
             "discarded": row.discarded,
             "layouts": row.layouts,
+            "pinned": row.pinned,
             "basis": row.basis,
             "seconds": round(row.seconds, 3),
             "one_build": row.one_build,

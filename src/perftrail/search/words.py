@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
-from perftrail.model.program import LARGEST_LAYOUT_EFFECT, layout_words
+from perftrail.model.program import LARGEST_LAYOUT_EFFECT, layout_words, layouts_words
 from perftrail.model.wording import change, counted, decimals, duration, percent
 from perftrail.search.answer import Verdict
 from perftrail.search.observation import Batch, BootSession, Built, CannotRelink, Unusable
@@ -184,17 +184,17 @@ been seen'
     )
 
 
-def certified(summary: Summary) -> str:
-    """Return the evidence of rounds in words."""
+def certified(summary: Summary, *, pinned: bool = False) -> str:
+    """Return the evidence of rounds in words. `pinned`: layouts place unchanged code alike in all builds."""
     rounds = f"{counted(summary.blocks, 'round')} ({counted(summary.invocations, 'run')})"
-    over = f" over {summary.layouts} layouts" if summary.layouts > 1 else ""
+    over = layouts_words(summary.layouts, pinned=pinned) if summary.layouts > 1 else ""
     error = f"at most {_percent(summary.error)}" if summary.error >= LEAST_ERROR else "below 0.01 %"
     return f"certified in {rounds}{over}, error probability {error}"
 
 
-def certified_equal(summary: Summary) -> str:
+def certified_equal(summary: Summary, *, pinned: bool = False) -> str:
     """Return the evidence that the ends of the history are equal within the threshold."""
-    return f"both ends have equal values within the threshold: {certified(summary)}"
+    return f"both ends have equal values within the threshold: {certified(summary, pinned=pinned)}"
 
 
 def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) -> tuple[str, ...]:

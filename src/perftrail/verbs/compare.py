@@ -170,6 +170,7 @@ class ComparedBenchmark:
             discarded=self._outcomes.discarded(target),
             pairs=sum(replicate.pairs for replicate in found.replicates),
             layouts=len(found.replicates) if self._outcomes.relinked else 0,
+            pinned=self._outcomes.relinked and self.pairs.pins,
             linked=self._outcomes.linked,
             seconds=self._outcomes.seconds(target),
             ratios=tuple(math.exp(after - before) for before, after in zip(base, head, strict=True)),

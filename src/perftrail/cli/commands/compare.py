@@ -10,6 +10,7 @@ import click
 from perftrail.cli.command_words import WordsCommand, command_line_options
 from perftrail.cli.options import (
     FRACTION,
+    as_linked_option,
     engine_option,
     json_option,
     repeated_options,
@@ -17,6 +18,7 @@ from perftrail.cli.options import (
     session_options,
     source_options,
     study_argument,
+    with_links,
 )
 from perftrail.errors import UsageError
 from perftrail.model.recipe import PLAIN
@@ -139,6 +141,7 @@ def comparison_options(function: Function) -> Function:
     is_flag=True,
     help="If benchmarks are slower, name the responsible functions of the worst three, as perftrail explain does.",
 )
+@as_linked_option
 @engine_option
 @source_options
 @session_options
@@ -152,6 +155,7 @@ def command(
     format_name: str,
     output: str | None,
     also: tuple[str, ...],
+    as_linked: bool,
     engine: str | None,
     line: LineOptions,
     sources: SourceOptions,
@@ -196,7 +200,9 @@ def command(
             require_renderer()
         study = line.study(study)
         loaded = options.with_suites(
-            options.apply_to(sources.load(study, searched=not comparison["metrics"])),
+            with_links(
+                options.apply_to(sources.load(study, searched=not comparison["metrics"])), as_linked=as_linked
+            ),
             revisions_named(base, head),
         )
         request = comparison_request(loaded, base, head, **comparison)
@@ -207,7 +213,7 @@ def command(
             ),
             engine=engine,
         )
-        gate = _with_commands(gate, study, comparison, sources, options)
+        gate = _with_commands(gate, study, comparison, sources, options, as_linked=as_linked)
         if explained:
             gate = replace(gate, why=_why_slower(gate, loaded, base, head, options))
         write_gate(gate, format_name=format_name, output=output, also=others)
@@ -266,7 +272,13 @@ def _why_slower(gate: Gate, study: Study, base: str, head: str, options: Session
 
 
 def _with_commands(
-    gate: Gate, path: str | None, comparison: CompareOptions, sources: SourceOptions, options: SessionOptions
+    gate: Gate,
+    path: str | None,
+    comparison: CompareOptions,
+    sources: SourceOptions,
+    options: SessionOptions,
+    *,
+    as_linked: bool,
 ) -> Gate:
     """Return a comparison with the commands that repeat it, search for its largest change, and explain that change."""
     from glob import escape
@@ -283,11 +295,14 @@ def _with_commands(
     ):
         if value is not None:
             words += [option, str(value)]
+    layout_words = ["--as-linked"] * as_linked
+    words += layout_words
     ends = (gate.base.short, gate.head.short)
     largest = gate.changes[0].metric if gate.changes else None
     changed_words = ["--metric", largest.name] if largest else []
     variant = largest.variant if largest and largest.variant != PLAIN else ""
     find_words = [*changed_words, *(["--variant", variant] if variant else []), "--range", "..".join(ends)]
+    find_words += layout_words
     explain_command = ""
     if largest and gate.head.parents[:1] == (gate.base.id,):
         only_words = ["--only", f"variant={escape(variant)}"] if variant else []

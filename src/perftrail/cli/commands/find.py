@@ -14,6 +14,7 @@ from perftrail.cli.command_words import WordsCommand, command_line_options, comm
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     FRACTION,
+    as_linked_option,
     ends,
     engine_option,
     jobs_option,
@@ -22,6 +23,7 @@ from perftrail.cli.options import (
     repeated_options,
     session_options,
     source_options,
+    with_links,
 )
 from perftrail.errors import SourceError, UsageError
 from perftrail.model.wording import quoted
@@ -79,6 +81,7 @@ class FindOptions(TypedDict):
     "[default: the study's; else 1 h, or the time of 24 builds if that is longer]",
 )
 @click.option("--thorough", is_flag=True, help="Also search for changes that a later revision reverted.")
+@as_linked_option
 @click.option("--no-prior", is_flag=True, help="Use a uniform prior: every revision is equally likely.")
 @command_line_options
 @click.option(
@@ -106,6 +109,7 @@ def command(
     names: tuple[str, ...],
     metrics: tuple[str, ...],
     everything: bool,
+    as_linked: bool,
     note: bool,
     trailer: bool,
     then: str | None,
@@ -146,7 +150,7 @@ def command(
     study, overrides["part"] = _named(names, overrides["part"])
     study, sources = _benchmarks_named(study, sources)
     study = line.study(study, range=overrides["part"] or "")
-    loaded = options.apply_to(sources.load(study))
+    loaded = with_links(options.apply_to(sources.load(study)), as_linked=as_linked)
     wanted = _wanted(then, trailer=trailer)
     if trailer and as_json:
         raise UsageError("--trailer and --json exclude each other; the JSON has the facts of the trailer")
@@ -181,7 +185,9 @@ def command(
     elif trailer:
         _print_trailers(answer)
     else:
-        run_options = ["--keep-going"] * keep_going + ["--jobs", str(jobs)] * (jobs > 1)
+        run_options = (
+            ["--as-linked"] * as_linked + ["--keep-going"] * keep_going + ["--jobs", str(jobs)] * (jobs > 1)
+        )
         run_options += [] if engine is None else ["--engine", engine]
         print_find(
             answer,
