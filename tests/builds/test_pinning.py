@@ -213,6 +213,27 @@ def test_a_failing_build_fails_like_without_recording(project: Project) -> None:
     assert (failed.stage, failed.message) == ("build", "exit code 3: exit 3")
 
 
+def test_a_recorded_build_ends_at_its_timeout_with_all_its_processes(project: Project) -> None:
+    how = replace(pinned("sleep 77 & sleep 78"), timeout_seconds=2.0)
+    failed = project.failed(project.commit(FILES), how)
+    assert "timed out" in failed.message
+    assert failed.seconds < 30
+    assert subprocess.run(["pgrep", "-f", "^sleep 7[78]$"], check=False, capture_output=True).stdout == b""
+
+
+def test_a_process_that_the_build_leaves_behind_is_killed(project: Project) -> None:
+    build(project.builder(), project.commit(FILES), pinned("sleep 79 & make"))
+    assert subprocess.run(["pgrep", "-f", "^sleep 79$"], check=False, capture_output=True).stdout == b""
+
+
+def test_a_build_that_was_removed_may_be_pinned_again(project: Project) -> None:
+    revision, builder = project.commit(FILES), project.builder()
+    built = build(builder, revision, MAKE)
+    linked = prepared(builder, built)
+    shutil.rmtree(Path(built.directory).parent)
+    assert builder.unpinned(linked, MAKE) == ""
+
+
 @needs("/usr/lib/ccache/cc")
 def test_objects_from_a_cache_are_placed(project: Project) -> None:
     usable(layouts(project, MAKE))

@@ -104,8 +104,8 @@ def test_incremental_builds_have_a_tree_each_and_stale_ones_are_still_found(tmp_
 def test_find_has_the_same_answer_and_counts_builds_ahead(tmp_path: Path) -> None:
     commits = commit_costs(tmp_path / "repository", (1, 1, 1, 9, 9, 9, 9))
     study = write_study(tmp_path / "study", tmp_path / "repository")
-    parallel = find_answer(study, "--jobs", "3", "--no-prior")
-    serial = find_answer(study, "--store", tmp_path / "other", "--no-prior")
+    parallel = find_answer(study, "--jobs", "3", "--no-prior", "--as-linked")
+    serial = find_answer(study, "--store", tmp_path / "other", "--no-prior", "--as-linked")
     assert revisions(parallel) == revisions(serial) == [[commits[3]]]
     assert len(list(study.glob(".perftrail/builds/*/built.json"))) == parallel["builds"] >= serial["builds"]
 

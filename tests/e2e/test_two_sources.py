@@ -70,8 +70,8 @@ class TwoSources:
 
     @property
     def library_builds(self) -> int:
-        """The number of builds of the library."""
-        return len(list((self.study / ".perftrail" / "builds").glob("*/built.json")))
+        """The number of builds of the library; their layouts have only the outputs."""
+        return len(list((self.study / ".perftrail" / "builds").glob("*/tree/library.o")))
 
 
 def commit_two_sources(root: Path, *, at: str = "", app: str = 'at = "v3"') -> TwoSources:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
+    from perftrail.model.build import Recipe
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
 
@@ -220,6 +221,58 @@ def test_both_the_build_and_the_benchmark_are_relinked_where_both_say_how(tmp_pa
     assert builder.relinks == [("r0", (3,))]
     assert found.prepared.built.layout == 3
     assert found.prepared.artefact == "cc -c a.c ld --seed=3 a.o"
+
+
+class Recording(FakeBuilder):
+    """A builder that records links, and cannot place the code of some revisions."""
+
+    unplaced: Mapping[str, str] = {}
+
+    @property
+    def records_links(self) -> bool:
+        return True
+
+    def unpinned(self, prepared: Prepared, recipe: Recipe) -> str:
+        return self.unplaced.get(prepared.built.artefact, "") if recipe.pin else "off"
+
+
+def test_recorded_links_are_repeated_where_no_line_relinks(tmp_path: Path) -> None:
+    session, builder = relinking_session(tmp_path, a_study(), builder=Recording(FakeSource(2)))
+    cell = cells_of(session)[0]
+    subject_builder = session.subject_builder
+    assert (subject_builder.pins(cell), subject_builder.can_relink(cell)) == (True, True)
+    drain(subject_builder.relink([cell], (1, 2)))
+    _, found = ready(session, cell, layout=2)
+    assert (builder.relinks, found.layout) == ([("r0", (1, 2))], 2)
+
+
+def test_a_program_that_cannot_be_pinned_has_no_layout(tmp_path: Path) -> None:
+    builder = Recording(FakeSource(2))
+    session, _ = relinking_session(tmp_path, a_study(), builder=builder)
+    cell = cells_of(session)[0]
+    _, linked = ready(session, cell)
+    builder.unplaced = {linked.prepared.built.artefact: "gold linked it"}
+    assert session.subject_builder.can_relink(cell) is False
+    assert session.subject_builder.unpinned(cell) == "gold linked it"
+    drain(session.subject_builder.relink([cell], (1, 2)))
+    assert builder.relinks == []
+    _, failed = drain(session.subject_builder.ready(cell, layout=1))
+    assert failed == Failure(stage="relink", message="gold linked it")
+
+
+def test_relink_lines_replace_recorded_links(tmp_path: Path) -> None:
+    session, _ = relinking_session(tmp_path, STUDY, builder=Recording(FakeSource(2)))
+    cell = cells_of(session)[0]
+    assert (session.subject_builder.pins(cell), session.subject_builder.can_relink(cell)) == (False, True)
+
+
+def test_nothing_is_pinned_as_linked_or_where_an_interpreter_runs_the_program(tmp_path: Path) -> None:
+    as_linked = a_study(build=Build(steps=("make",), pin=False))
+    script = a_study(benchmarks={"work": Benchmark(command="python3 {build}/work.py")})
+    for number, study in enumerate((as_linked, script)):
+        session, _ = relinking_session(tmp_path / str(number), study, builder=Recording(FakeSource(2)))
+        cell = cells_of(session)[0]
+        assert session.subject_builder.can_relink(cell) is False
 
 
 # Whether it can, and whether it does anything

@@ -317,7 +317,10 @@ class LocalBuilder:
         """Return why the code of a benchmark's programs cannot be placed; empty if no reason is known."""
         if not recipe.pin:
             return NOT_RECORDED
-        own = read_record(self._builds / prepared.built.key / LINKS)
+        links = self._builds / prepared.built.key / LINKS
+        if self._records(recipe) and not has_record(links):
+            return ""  # the build was removed, or is older than records: it is built again
+        own = read_record(links)
         benchmark = links_of_benchmark(Path(prepared.out))
         more = read_record(benchmark) if has_record(benchmark) else Pinned()
         if not (own.programs or more.programs):
@@ -433,7 +436,14 @@ class LocalBuilder:
         try:
             linked = linker.link(layout, lambda text: text.replace(*keys))
             names = names_of_outputs(at.home / "tree", recipe.outputs)
-            store_layout(at.home / "tree", workspace.home / "tree", names=names, linked=linked, keys=keys)
+            store_layout(
+                at.home / "tree",
+                workspace.home / "tree",
+                names=names,
+                linked=linked,
+                keys=keys,
+                plain=linker.plain_files,
+            )
             artefact = (
                 content_of_outputs(workspace.home / "tree", recipe.outputs, keys=[key]).digest[: len(key)]
                 if recipe.outputs

@@ -132,6 +132,8 @@ class LayoutLinker:
         self._scratch = scratch
         self._pinned = read_record(record)
         self._replays: dict[int, Replay] = {}
+        self.plain_files: set[str] = set()
+        """Files of the build that do not name its directory; they are searched for the first layout only."""
 
     @property
     def pinned(self) -> Pinned:
@@ -156,20 +158,30 @@ class LayoutLinker:
 
 
 def store_layout(
-    tree: Path, below: Path, *, names: Sequence[str] | None, linked: Mapping[str, Path], keys: tuple[str, str]
+    tree: Path,
+    below: Path,
+    *,
+    names: Sequence[str] | None,
+    linked: Mapping[str, Path],
+    keys: tuple[str, str],
+    plain: set[str],
 ) -> None:
     """Copy files of a build's tree, or all of them, to the tree of a layout, with newly linked programs.
 
     `keys` are the names of both directories, which have the same length. Files of the whole tree that are not programs
-    are hard links. Raises `CannotPin` if a program would load files of the original tree.
+    are hard links. `plain` collects the names of files without texts to replace. Raises `CannotPin` if a program would
+    load files of the original tree.
     """
     for name in _all_files(tree) if names is None else names:
         target = below / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if name in linked:
             _copy_linked(linked[name], target, mode=(tree / name).stat().st_mode)
+        elif name in plain or not _names_key(tree / name, keys[0]):
+            plain.add(name)
+            _copy_plain(tree / name, target, share=names is None)
         else:
-            _copy_relocated(tree / name, target, keys, share=names is None)
+            _copy_relocated(tree / name, target, keys)
         _refuse_original(target, name, keys[0])
     below.mkdir(parents=True, exist_ok=True)
 
@@ -189,22 +201,31 @@ def _copy_linked(source: Path, target: Path, *, mode: int) -> None:
     target.chmod(mode & 0o777)
 
 
-def _copy_relocated(source: Path, target: Path, keys: tuple[str, str], *, share: bool) -> None:
-    old, new = (key.encode() for key in keys)
+def _names_key(path: Path, key: str) -> bool:
+    """Whether a link or a file that is not a program names a directory."""
+    if path.is_symlink():
+        return key in str(path.readlink())
+    if path.stat().st_size > _LARGEST_TEXT:
+        return False
+    content = path.read_bytes()
+    return key.encode() in content and not content.startswith(elf.MAGIC)
+
+
+def _copy_relocated(source: Path, target: Path, keys: tuple[str, str]) -> None:
     if source.is_symlink():
         target.symlink_to(str(source.readlink()).replace(*keys))
         return
-    state = source.stat()
-    content = source.read_bytes() if state.st_size <= _LARGEST_TEXT else b""
-    if old in content and not content.startswith(elf.MAGIC):
-        target.write_bytes(content.replace(old, new))
-        shutil.copystat(source, target)
-        return
-    if share and not state.st_mode & _EXECUTABLE:
+    old, new = (key.encode() for key in keys)
+    target.write_bytes(source.read_bytes().replace(old, new))
+    shutil.copystat(source, target)
+
+
+def _copy_plain(source: Path, target: Path, *, share: bool) -> None:
+    if share and not source.is_symlink() and not source.stat().st_mode & _EXECUTABLE:
         with suppress(OSError):
             os.link(source, target, follow_symlinks=False)
             return
-    shutil.copy2(source, target)
+    shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _refuse_original(path: Path, name: str, key: str) -> None:

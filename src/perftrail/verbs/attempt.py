@@ -500,10 +500,14 @@ class Attempt:
         self._failures.setdefault(cell.benchmark if is_built else None, {}).setdefault(cell.subject, failure)
 
     def _relink(self, cells: Sequence[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
-        """Relink the started cells in other orders, and start each once; no sample is stored."""
+        """Relink the started cells in other orders by their relink lines, and start each once; no sample is stored."""
         subject_builder, runner = self._session.subject_builder, self._session.runner
         wanted = [
-            cell for cell in cells if cell.subject in self._started and subject_builder.can_relink(cell)
+            cell
+            for cell in cells
+            if cell.subject in self._started
+            and subject_builder.can_relink(cell)
+            and not subject_builder.pins(cell)
         ]
         if not wanted:
             return
