@@ -432,7 +432,7 @@ class LocalBuilder:
         remove_tree(workspace.home)
         workspace.home.mkdir(parents=True)
         keys, log, began = (at.home.name, key), Log(path=at.log), time.monotonic()
-        log.note(f"# {subject.revision.id} as {subject.variant}, with the places of layout {layout}")
+        log.note(f"# layout {layout} of {subject.revision.id} as {subject.variant}")
         try:
             linked = linker.link(layout, lambda text: text.replace(*keys))
             names = names_of_outputs(at.home / "tree", recipe.outputs)
