@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import TypeVar
@@ -22,7 +23,7 @@ from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.ports import Builder, Starter
 from perftrail.process.launcher import Launcher
 from perftrail.store.memory import MemoryStore
-from tests.fakes.subject_builder import FakeBuilder, FakeSource
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.fakes.watcher import FakeWatcher
 
 MACHINE = Machine(id="machine-one", facts={})
@@ -98,7 +99,7 @@ def a_session(
         subject_builder=subject_builder,
         inputs=subject_builder.build_inputs,
         runner=InvocationRunner(store=store, engine=LocalEngine(), invoker=invoker, machine=MACHINE),
-        clock=starter.clock,
+        clock=starter.clock if isinstance(starter, FakeStarter) else time.monotonic,
     )
 
 
