@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import time
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -159,11 +160,19 @@ class RawRecord:
     directory: Path
 
     def begin(self) -> None:
-        """Create the directory, and note the time: files of the revision are older."""
+        """Create the directory, and note the time: files of the revision are older.
+
+        File dates have the resolution of a tick of the kernel, so the next one is awaited.
+        """
         (self.directory / "files").mkdir(parents=True, exist_ok=True)
         for note in ("refused", "privileged"):
             (self.directory / note).unlink(missing_ok=True)
-        (self.directory / "began").touch()
+        began = self.directory / "began"
+        began.touch()
+        before = self.began_ns
+        while self.began_ns == before:
+            time.sleep(0.001)
+            os.utime(began)
 
     @property
     def began_ns(self) -> int:
