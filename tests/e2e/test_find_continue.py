@@ -64,7 +64,7 @@ def test_an_unclear_answer_names_the_minimum_detectable_change_and_what_would_se
     )
     assert int(next_step[0]) > 20
     assert next_step[1] == f"perftrail find {study}"
-    larger = 'metric = "cost"\nthreshold = "1%"\nbudget_invocations = 30'
+    larger = 'metric = "cost"\nthreshold = "1%"\nbudget_invocations = 60'
     write_study(tmp_path / "study", repository, find=larger)
     assert re.search(r"^continues after \d+ stored steps?$", perftrail("find", study, expect=1).stderr, re.M)
 
