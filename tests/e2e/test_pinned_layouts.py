@@ -7,6 +7,7 @@ tests need no clock.
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -223,3 +224,42 @@ def test_a_shared_library_of_cmake_is_pinned(tmp_path: Path) -> None:
     )
     found = row(file)
     assert (found["verdict"], found["pinned"]) == ("same", True)
+
+
+LINKER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/script", getenv("TMPDIR"));
+    for (int i = 1; i < count; i++)
+        if (strcmp(words[i], "--verbose") == 0) {
+            symlink("VICTIM", path);
+            puts("==================================================\n"
+                 "  .text :\n  {\n    *(.text.unlikely)\n"
+                 "==================================================");
+            return 0;
+        }
+    if (fork() == 0)
+        execv("LINKER", words);
+    wait(NULL);
+    return 0;
+}
+"""
+
+
+@needs_sandbox
+def test_a_linker_of_the_build_cannot_lead_perftrail_out_of_the_sandbox(tmp_path: Path) -> None:
+    repository, victim = Repository(tmp_path / "repository"), tmp_path / "victim"
+    linker = LINKER.replace("VICTIM", str(victim)).replace("LINKER", str(shutil.which("ld")))
+    for number in range(COMMITS):
+        main = f'#include <stdio.h>\nint main(void) {{ puts("cost 10{number}"); return 0; }}\n'
+        repository.commit({"linker.c": linker, "main.c": main})
+    steps = "mkdir own && cc -o own/ld linker.c && cc -c main.c && cc -o program main.o -Bown/"
+    found = row(study(tmp_path, repository, steps=steps), "--sandbox")
+    assert found["pinned"] is False
+    assert not victim.is_symlink()
+    assert not victim.exists()

@@ -274,9 +274,9 @@ class BuildRunner:
 
     @contextmanager
     def linker(self, workspace: Workspace) -> Iterator[Linker]:
-        """Yield a function that starts linkers, which can write to the workspace's temporary directory."""
+        """Yield a function that starts linkers, which can write only to the workspace's temporary directory."""
         log, output = Log(path=workspace.log), workspace.log.with_suffix(".now")
-        with self._isolated(workspace, workspace.home / "tree") as starter:
+        with self._isolated_in([workspace.temporary]) as starter:
 
             def run(arguments: Sequence[str], environment: Mapping[str, str], directory: str) -> str:
                 log.note(f"$ {shlex.join(arguments)}")
@@ -307,15 +307,17 @@ class BuildRunner:
 
         It names each directory instead of their parent, so that a build cannot replace one by a link.
         """
-        if self._isolation is None:
-            return nullcontext(self._starter)
         is_benchmark_build = directory == workspace.home
         tree = (workspace.home.parent.parent if is_benchmark_build else workspace.home) / "tree"
         own = (workspace.home, benchmark_source_trees(workspace.home)) if is_benchmark_build else ()
         recording = recording_of(workspace)
         directories = (tree, build_source_trees(tree), *own, workspace.temporary, recording)
-        writable = [str(each) for each in directories if each.is_dir() and not each.is_symlink()]
-        return self._isolation.sandboxed("build", writable)
+        return self._isolated_in([each for each in directories if each.is_dir() and not each.is_symlink()])
+
+    def _isolated_in(self, writable: Sequence[Path]) -> AbstractContextManager[Starter]:
+        if self._isolation is None:
+            return nullcontext(self._starter)
+        return self._isolation.sandboxed("build", list(map(str, writable)))
 
     @property
     def caches(self) -> Caches:

@@ -54,6 +54,7 @@ from perftrail.builds.pinning import (
     has_record,
     links_of_benchmark,
     names_of_outputs,
+    place_for_links,
     replace_programs,
     store_layout,
     store_record,
@@ -412,17 +413,14 @@ class LocalBuilder:
     ) -> Mapping[int, Built | Failure]:
         """Repeat the recorded links of a build for each layout."""
         found: dict[int, Built | Failure] = {}
-        with exclusive_lock(self._lock(built.key)):
-            scratch = replace(self._workspace(built.key), log=self._logs / f"{built.key}-layouts.log")
+        scratch = replace(self._workspace(built.key), log=self._logs / f"{built.key}-layouts.log")
+        with exclusive_lock(self._lock(built.key)), place_for_links(scratch):
             Log(path=scratch.log).begin()
-            remove_tree(scratch.temporary)
-            scratch.temporary.mkdir()
             linker = LayoutLinker(self._runner, scratch.home / LINKS, scratch)
             for layout, key in missing.items():
                 found[layout] = self._pinned_once(subject, recipe, linker, scratch, key, layout)
                 if isinstance(found[layout], Failure):
                     break
-            remove_tree(scratch.temporary)
         return found
 
     def _pinned_once(
@@ -585,15 +583,12 @@ class LocalBuilder:
         """Link the programs of a benchmark build again with the seed of the layout that it uses; return a failure."""
         if not (built.layout and has_record(links)):
             return None
-        remove_tree(workspace.temporary)
-        workspace.temporary.mkdir()
         try:
-            linked = LayoutLinker(self._runner, links, workspace).link(built.layout, str)
-            replace_programs(workspace.home, linked)
+            with place_for_links(workspace):
+                linked = LayoutLinker(self._runner, links, workspace).link(built.layout, str)
+                replace_programs(workspace.home, linked)
         except (CannotPin, OSError) as error:
             return Failure(stage="relink", message=str(error))
-        finally:
-            remove_tree(workspace.temporary)
         return None
 
     @property

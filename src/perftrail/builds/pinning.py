@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +63,25 @@ _LARGEST_PROGRAM = 1 << 30
 def links_of_benchmark(out: Path) -> Path:
     """Return the directory of the record of a benchmark build; `out` is its output directory."""
     return out.with_name(f"{out.name}.{LINKS}")
+
+
+def inputs_of_links(workspace: Workspace) -> Path:
+    """Return the directory of what repeated links read, next to the temporary directory, which these can change."""
+    return workspace.temporary.with_name(f"{workspace.temporary.name}.inputs")
+
+
+@contextmanager
+def place_for_links(workspace: Workspace) -> Iterator[None]:
+    """Create the temporary directory in which links are repeated; at the end, remove it with their inputs."""
+    directories = (workspace.temporary, inputs_of_links(workspace))
+    try:
+        for directory in directories:
+            remove_tree(directory)
+        workspace.temporary.mkdir()
+        yield
+    finally:
+        for directory in directories:
+            remove_tree(directory)
 
 
 class Recordings:
@@ -147,11 +166,14 @@ class LayoutLinker:
         linked: dict[int, Path] = {}
         with self._runner.linker(self._scratch) as run:
             for number in sorted(set(self._pinned.programs.values())):
-                own = self._scratch.temporary / str(number)
+                written = self._scratch.temporary
                 if number not in self._replays:
-                    own.mkdir()
-                    self._replays[number] = Replay(self._pinned.links[number], self._record, own)
-                into = own / f"layout-{layout}"
+                    own = inputs_of_links(self._scratch) / str(number)
+                    own.mkdir(parents=True)
+                    self._replays[number] = Replay(
+                        self._pinned.links[number], self._record, own, written=written
+                    )
+                into = written / f"{number}-layout-{layout}"
                 self._replays[number].link(layout, into, run, rpaths)
                 linked[number] = into
         return {name: linked[number] for name, number in self._pinned.programs.items()}

@@ -67,7 +67,9 @@ class Recorded:
     def replay(self, number: int = 0) -> Replay:
         scratch = self.directory / f"scratch-{len(list(self.directory.glob('scratch-*')))}"
         scratch.mkdir()
-        return Replay(self.record.links[number], self.directory / "links", scratch)
+        written = scratch / "written"
+        written.mkdir()
+        return Replay(self.record.links[number], self.directory / "links", scratch, written=written)
 
     def linked(self, seed: int, number: int = 0) -> Path:
         into = self.directory / f"layout-{seed}-{number}"

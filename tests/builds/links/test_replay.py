@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.builds.links import elf
 from perftrail.builds.links.record import RECORD, CannotPin
 from tests.builds.links.conftest import Recorded, addresses, run_linker
 from tests.needs import needs
@@ -289,3 +291,14 @@ def test_the_unchanged_link_is_repeated_once_for_all_layouts(recorded: Recorded)
     for seed in (1, 2, 3):
         replay.link(seed, recorded.directory / f"layout-{seed}", run)  # type: ignore[arg-type] # a sequence, here a list
     assert len(started) == 2 + 3
+
+
+def test_overlapping_sections_are_not_copied() -> None:
+    count, size = 100, 1 << 20
+    header = struct.pack("<IIQQQQIIQQ", 0, 1, 2, 0, 0, size, 0, 0, 1, 0)
+    content = bytearray(size)
+    content[:8] = elf.SUPPORTED + b"\1\0"
+    struct.pack_into("<Q", content, 40, 64)
+    struct.pack_into("<HHH", content, 58, 64, count, 0)
+    content[64 : 64 + 64 * count] = header * count
+    assert elf.sections(bytes(content)) == ()

@@ -50,13 +50,15 @@ def type_of(content: bytes) -> int:
 
 
 def sections(content: bytes) -> tuple[Section, ...]:
-    """Return the sections of a file; none if it is of another kind, or if its headers lead out of it."""
+    """Return the sections of a file; none if it is of another kind, or if its headers lead out of it or overlap."""
     if not content.startswith(SUPPORTED):
         return ()
     try:
         (table,) = struct.unpack_from("<Q", content, 40)
         size, count, names = struct.unpack_from("<HHH", content, 58)
         headers = [struct.unpack_from("<IIQQQQIIQQ", content, table + size * each) for each in range(count)]
+        if sum(header[5] for header in headers if header[1] not in (0, _NO_BITS)) > len(content):
+            return ()  # they overlap, so that each would be a copy of the file
         return tuple(_section(content, header, headers[names][4]) for header in headers)
     except (struct.error, IndexError, OverflowError, ValueError):
         return ()

@@ -287,7 +287,7 @@ def _matched(raw: RawRecord, programs: Iterable[tuple[str, Path]], *, most: int 
     described: dict[int, Link] = {}
     found: dict[str, int] = {}
     for name, path in programs:
-        content = _content(path)
+        content = program_content(path)
         if not elf.has_code(content):
             continue
         loaded = elf.loaded_sections(content)
@@ -340,13 +340,14 @@ _MOST_NAMED = 3
 def _described(raw: RawRecord, found: _RawLink) -> Link:
     link = found.link
     try:
-        content = _content(raw.directory / found.linked)
+        content = program_content(raw.directory / found.linked)
     except OSError:
         return link
     return replace(link, sha256=hashlib.sha256(content).hexdigest(), loaded=elf.loaded_sections(content))
 
 
-def _content(path: Path) -> bytes:
+def program_content(path: Path) -> bytes:
+    """Return the content of an untrusted program, of its first gibibyte at most. Raises `OSError`."""
     with open_to_read(path, follow=False) as file:
         return file.read(_LARGEST_PROGRAM)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from perftrail.builds.links import elf
-from perftrail.builds.links.record import CannotPin
+from perftrail.builds.links.record import CannotPin, program_content
 from perftrail.file_tree import open_to_read
 from perftrail.model.wording import quoted
 
@@ -130,13 +130,15 @@ def _output_name(link: Link) -> str:
 class Replay:
     """One link that is repeated, with its inputs below a scratch directory at the paths of the build.
 
-    `record` is the directory of the stored files.
+    `record` is the directory of the stored files. The linker is a program of the build, so it writes only into
+    `written`, where perftrail never writes: it might find a link there that leads out of the sandbox.
     """
 
-    def __init__(self, link: Link, record: Path, scratch: Path) -> None:
+    def __init__(self, link: Link, record: Path, scratch: Path, *, written: Path) -> None:
         self._link = link
         self._record = record
         self._scratch = scratch
+        self._written = written
         self._kind = kind_of(link)
         self._root = scratch / "root"
         self._directory = f"{self._root}{link.directory}"
@@ -192,8 +194,10 @@ class Replay:
                 words.append(str(into))
             elif joined is not None and before not in ("-z", "-soname", "-h"):
                 words.append(f"{joined[0]}{into}")
+            elif word.startswith("--dependency-file="):
+                words.append(f"--dependency-file={self._written}/dependencies")
             elif word.startswith("-plugin-opt=-fresolution="):
-                words.append(f"-plugin-opt=-fresolution={self._scratch}/resolution")
+                words.append(f"-plugin-opt=-fresolution={self._written}/resolution")
             elif value in self._moved:
                 words.append(f"{word[: -len(value)]}{self._moved[value]}")
             elif searched.startswith("/") and Path(f"{self._root}{searched}").is_dir():
@@ -219,15 +223,15 @@ class Replay:
         named = (each.partition("=") for each in self._link.environment)
         environment = {name: value for name, sign, value in named if name and sign}
         environment.pop("TMPDIR", None)
-        environment["TMPDIR"] = str(self._scratch)
+        environment["TMPDIR"] = str(self._written)
         return run(words, environment, self._directory)
 
     def check(self, run: Linker) -> None:
         """Repeat the link unchanged. Raises `CannotPin` unless it gives the recorded file."""
         if self._checked is not None:
             return
-        into = self._scratch / "unchanged"
-        words, script, mapped = self._words(into), "", self._scratch / "map"
+        into = self._written / f"{self._scratch.name}-unchanged"
+        words, script, mapped = self._words(into), "", self._mapped
         if self._kind != "Go" and any(word.startswith(_OWN_SCRIPT) for word in self._link.arguments[1:]):
             raise CannotPin(f"{_output_name(self._link)} is linked with a script that places its code")
         more: list[str] = []
@@ -239,9 +243,8 @@ class Replay:
             (self._scratch / "script").write_text(script, errors="surrogateescape")
             more = ["-T", str(self._scratch / "script")]
         self._start(run, [*words, *more, *(() if self._kind == "Go" else self._map(mapped))])
-        with open_to_read(into, follow=False) as file:
-            if hashlib.sha256(file.read()).hexdigest() != self._link.sha256:
-                raise CannotPin(f"{_output_name(self._link)}: the repeated link gives another file")
+        if hashlib.sha256(program_content(into)).hexdigest() != self._link.sha256:
+            raise CannotPin(f"{_output_name(self._link)}: the repeated link gives another file")
         pieces = () if self._kind == "Go" else self._pieces(mapped)
         if self._kind != "Go":
             self._refuse_unlisted(into, pieces)
@@ -249,14 +252,17 @@ class Replay:
             raise CannotPin(f"{_output_name(self._link)} has more than {MOST_PIECES} pieces of code")
         self._checked = _Checked(script=script, pieces=pieces)
 
+    @property
+    def _mapped(self) -> Path:
+        return self._written / f"{self._scratch.name}-map"
+
     def _map(self, mapped: Path) -> tuple[str, ...]:
         """Return the options for a map, with the symbols of lld as they are in the object files."""
         return (f"-Map={mapped}", *(("--no-demangle",) if self._kind == "lld" else ()))
 
     def _refuse_unlisted(self, linked: Path, pieces: Sequence[Piece]) -> None:
         """Raise `CannotPin` if the pieces are not almost all code of a linked file."""
-        with open_to_read(linked, follow=False) as file:
-            found = elf.sections(file.read())
+        found = elf.sections(program_content(linked))
         size = sum(each.size for each in found if each.name == ".text")
         if sum(each.size + FILL_BYTES for each in pieces) < SMALLEST_SHARE * max(size, 1):
             raise CannotPin(f"{_output_name(self._link)}: its linker does not list all of its code")
@@ -306,7 +312,7 @@ class Replay:
 
     def _link_pieces(self, run: Linker, words: Sequence[str], places: _Places) -> None:
         assert self._checked is not None
-        out, mapped = self._scratch / "places", self._scratch / "map"
+        out, mapped = self._scratch / "places", self._mapped
         if self._kind == "lld":
             padding = Path(f"{out}.o")
             padding.write_bytes(elf.padding_object(self._like(), places.padding()))
@@ -370,8 +376,7 @@ class Replay:
             raise CannotPin(f"{_output_name(self._link)}: {self._kind} did not place the code as demanded")
 
     def _check_moved(self, into: Path) -> None:
-        with open_to_read(into, follow=False) as file:
-            loaded = elf.loaded_sections(file.read())
+        loaded = elf.loaded_sections(program_content(into))
         # The table of functions shows whether these moved among each other.
         name = ".eh_frame_hdr" if ".eh_frame_hdr" in self._link.loaded else ".text"
         if not loaded or loaded.get(name) == self._link.loaded.get(name):
