@@ -247,3 +247,10 @@ def test_the_disk_space_of_a_record_counts(project: Project) -> None:
     home = Path(built.directory).parent
     size = json.loads((home / "built.json").read_text())["bytes"]
     assert size > sum(path.stat().st_size for path in (home / "links").rglob("*") if path.is_file())
+
+
+def test_a_layout_shares_the_other_files_of_its_build(project: Project) -> None:
+    found = usable(layouts(project, pinned("make", "seq 100000 > numbers")))
+    assert all((tree / "numbers").samefile(found[1] / "numbers") for tree in found.values())
+    sizes = [json.loads((tree.parent / "built.json").read_text())["bytes"] for tree in found.values()]
+    assert max(sizes) < (found[1] / "numbers").stat().st_size

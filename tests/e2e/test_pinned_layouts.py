@@ -263,3 +263,16 @@ def test_a_linker_of_the_build_cannot_lead_perftrail_out_of_the_sandbox(tmp_path
     assert found["pinned"] is False
     assert not victim.is_symlink()
     assert not victim.exists()
+
+
+def test_a_layout_has_the_other_files_of_its_build(tmp_path: Path) -> None:
+    command = "sh -c 'cd {build}/empty && cat {build}/data && {build}/program'"
+    found = row(study(tmp_path, history(tmp_path), steps="make && echo 3 > data && mkdir empty", command=command))
+    assert (found["verdict"], found["pinned"]) == ("same", True)
+
+
+def test_a_program_that_is_no_output_is_measured_as_linked(tmp_path: Path) -> None:
+    steps = "make && cp program other"
+    gate = compared(study(tmp_path, history(tmp_path), steps=steps, command="{build}/other"))
+    assert gate["comparisons"][0]["pinned"] is False
+    assert any('"other" is used, but it is not among build.outputs' in each for each in gate["notes"])

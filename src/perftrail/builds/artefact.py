@@ -245,11 +245,12 @@ def output_files(root: Path, globs: Sequence[str], *, most: int) -> tuple[str, .
 def has_linked_files(root: Path, globs: Sequence[str] | None) -> bool:
     """Return whether a file below `root` that globs match, or any file, is an ELF program or shared object."""
     wanted = None if globs is None else re.compile("|".join(map(_pattern, globs)))
-    return any(_is_linked(root / name) for name in _files(root) if wanted is None or wanted.fullmatch(name))
+    return any(is_linked(root / name) for name in _files(root) if wanted is None or wanted.fullmatch(name))
 
 
-def _is_linked(path: Path) -> bool:
-    if path.is_symlink():
+def is_linked(path: Path) -> bool:
+    """Return whether a file is an ELF program or shared object."""
+    if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:
         header = file.read(18)

@@ -457,7 +457,7 @@ class LocalBuilder:
             artefact=artefact,
             seconds=time.monotonic() - began,
             log=str(at.log),
-            bytes=bytes_below(workspace.home),
+            bytes=bytes_below(workspace.home, shared=False),
         )
         write_finished(workspace.marker, finished)
         return built_of(key, finished, str(workspace.home / "tree"), reused=False, layout=layout)

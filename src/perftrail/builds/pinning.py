@@ -188,24 +188,29 @@ def store_layout(
     keys: tuple[str, str],
     plain: set[str],
 ) -> None:
-    """Copy files of a build's tree, or all of them, to the tree of a layout, with newly linked programs.
+    """Copy a build's tree to the tree of a layout, with newly linked programs.
 
-    `keys` are the names of both directories, which have the same length. Files of the whole tree that are not programs
-    are hard links. `plain` collects the names of files without texts to replace. Raises `CannotPin` if a program would
-    load files of the original tree.
+    `names` are the outputs, or `None` for all files. `keys` are the names of both directories, which have the same
+    length. Files that cannot be executed are hard links. `plain` collects the names of files without texts to replace.
+    Raises `CannotPin` if an output is a program that would load files of the original tree.
     """
-    for name in _all_files(tree) if names is None else names:
-        target = below / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if name in linked:
+    outputs = None if names is None else set(names)
+    below.mkdir(parents=True)
+    for entry in sorted(entries_below(tree, skipped=(".git",)), key=lambda each: each.path):
+        name, target = entry.path, below / entry.path
+        if entry.is_directory:
+            target.mkdir()
+        elif entry.name == ".git":
+            continue
+        elif name in linked:
             _copy_linked(linked[name], target, mode=(tree / name).stat().st_mode)
         elif name in plain or not _names_key(tree / name, keys[0]):
             plain.add(name)
-            _copy_plain(tree / name, target, share=names is None)
+            _copy_plain(tree / name, target, share=outputs is None or name not in outputs)
         else:
             _copy_relocated(tree / name, target, keys)
-        _refuse_original(target, name, keys[0])
-    below.mkdir(parents=True, exist_ok=True)
+        if not entry.is_directory and (outputs is None or name in outputs):
+            _refuse_original(target, name, keys[0])
 
 
 def replace_programs(root: Path, linked: Mapping[str, Path]) -> None:
@@ -227,10 +232,11 @@ def _names_key(path: Path, key: str) -> bool:
     """Whether a link or a file that is not a program names a directory."""
     if path.is_symlink():
         return key in str(path.readlink())
-    if path.stat().st_size > _LARGEST_TEXT:
+    if not path.is_file() or path.stat().st_size > _LARGEST_TEXT:
         return False
-    content = path.read_bytes()
-    return key.encode() in content and not content.startswith(elf.MAGIC)
+    with open_to_read(path, follow=False) as file:
+        start = file.read(len(elf.MAGIC))
+        return start != elf.MAGIC and key.encode() in start + file.read(_LARGEST_TEXT)
 
 
 def _copy_relocated(source: Path, target: Path, keys: tuple[str, str]) -> None:

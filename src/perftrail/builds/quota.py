@@ -206,9 +206,13 @@ class Disk:
             self._remove_artefact(artefact)
 
 
-def bytes_below(directory: Path) -> float:
-    """Return the bytes of the files below a directory, without following links."""
-    files = (entry for entry in entries_below(directory) if not entry.is_directory)
+def bytes_below(directory: Path, *, shared: bool = True) -> float:
+    """Return the bytes of the files below a directory, without following links; hard links count if `shared`."""
+    files = (
+        entry
+        for entry in entries_below(directory)
+        if not entry.is_directory and (shared or entry.status.st_nlink == 1)
+    )
     return float(sum(entry.status.st_blocks * 512 for entry in files))
 
 

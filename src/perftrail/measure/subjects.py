@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from perftrail.builds.artefact import content_of_input, covers, has_linked_files, outermost
+from perftrail.builds.artefact import (
+    content_of_input,
+    covers,
+    has_linked_files,
+    is_linked,
+    outermost,
+)
 from perftrail.builds.observing import CALLS as OBSERVED_CALLS
 from perftrail.errors import REPEAT, InputChanged, SourceError, StaleBuilds
 from perftrail.measure.build_inputs import NO_OTHERS, BenchmarkBuild, BuildInputs
@@ -38,6 +44,7 @@ from perftrail.model.reads import BuildReads
 from perftrail.model.source import NO_PINS
 from perftrail.model.store_records import ReadsRecord
 from perftrail.model.subject import Revision
+from perftrail.model.wording import quoted
 from perftrail.ports import ListableSource, ObservingBuilder
 
 if TYPE_CHECKING:
@@ -451,7 +458,13 @@ class SubjectBuilder:
         prepared = self._known(self.build_inputs.benchmark_build(cell).key(self._builder, built))
         if not isinstance(prepared, Prepared):
             return ""
-        return self._builder.unpinned(prepared, self.build_inputs.recipe(cell.subject))
+        recipe = self.build_inputs.recipe(cell.subject)
+        for text in texts_with_files(self._study, cell) if recipe.outputs else ():
+            for path in _IN_TREE.findall(text):
+                name = posixpath.normpath(path.strip("/"))
+                if not covers(recipe.outputs, name) and is_linked(Path(built.directory, name)):
+                    return f"{quoted(name)} is used, but it is not among build.outputs"
+        return self._builder.unpinned(prepared, recipe)
 
     def _has_relink_lines(self, cell: Cell) -> bool:
         return bool(
