@@ -254,3 +254,14 @@ def test_a_layout_shares_the_other_files_of_its_build(project: Project) -> None:
     assert all((tree / "numbers").samefile(found[1] / "numbers") for tree in found.values())
     sizes = [json.loads((tree.parent / "built.json").read_text())["bytes"] for tree in found.values()]
     assert max(sizes) < (found[1] / "numbers").stat().st_size
+
+
+def test_a_program_finds_its_plug_in_in_its_layout(project: Project) -> None:
+    main = "#include <stdio.h>\nint main(void) { puts(PLUGIN); return 0; }\n"
+    lines = (
+        "cc -fPIC -shared one.c -o plugin.so",
+        """cc -DPLUGIN="\\"$PWD/plugin.so\\"" main.c -o program""",
+    )
+    how = pinned(*lines, outputs=("program", "plugin.so"))
+    for tree in usable(layouts(project, how, files={**FILES, "main.c": main})).values():
+        assert output(tree / "program").strip() == str(tree / "plugin.so")

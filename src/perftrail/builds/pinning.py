@@ -21,6 +21,7 @@ from perftrail.builds.links.record import (
     RECORD,
     CannotPin,
     RawRecord,
+    program_content,
     programs_in,
     read_record,
     store_links,
@@ -57,7 +58,6 @@ _LARGEST_TEXT = 16 << 20
 """Larger files are not searched for the name of the build's directory."""
 
 _EXECUTABLE = 0o111
-_LARGEST_PROGRAM = 1 << 30
 
 
 def links_of_benchmark(out: Path) -> Path:
@@ -203,7 +203,7 @@ def store_layout(
         elif entry.name == ".git":
             continue
         elif name in linked:
-            _copy_linked(linked[name], target, mode=(tree / name).stat().st_mode)
+            _copy_linked(linked[name], target, mode=(tree / name).stat().st_mode, keys=keys)
         elif name in plain or not _names_key(tree / name, keys[0]):
             plain.add(name)
             _copy_plain(tree / name, target, share=outputs is None or name not in outputs)
@@ -222,9 +222,13 @@ def replace_programs(root: Path, linked: Mapping[str, Path]) -> None:
         _copy_linked(source, target, mode=mode)
 
 
-def _copy_linked(source: Path, target: Path, *, mode: int) -> None:
-    with open_to_read(source, follow=False) as new, target.open("xb") as file:
-        shutil.copyfileobj(new, file)
+def _copy_linked(source: Path, target: Path, *, mode: int, keys: tuple[str, str] | None = None) -> None:
+    content = program_content(source)
+    if keys is not None:
+        _refuse_key(target.name, content, keys[0])
+        content = content.replace(*(key.encode() for key in keys))
+    with target.open("xb") as file:
+        file.write(content)
     target.chmod(mode & 0o777)
 
 
@@ -259,8 +263,10 @@ def _copy_plain(source: Path, target: Path, *, share: bool) -> None:
 def _refuse_original(path: Path, name: str, key: str) -> None:
     if path.is_symlink() or not path.stat().st_mode & _EXECUTABLE:
         return
-    with open_to_read(path, follow=False) as file:
-        content = file.read(_LARGEST_PROGRAM)
+    _refuse_key(name, program_content(path), key)
+
+
+def _refuse_key(name: str, content: bytes, key: str) -> None:
     if elf.type_of(content) in elf.LINKED_TYPES and key.encode() in loader_texts(content):
         raise CannotPin(
             f"{quoted(name)} names its build's directory, so that it would load files of the original build; use "
