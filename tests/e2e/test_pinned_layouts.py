@@ -17,6 +17,7 @@ from tests.e2e.printing import find_answer, perftrail, revisions
 from tests.needs import needs
 from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.sources.repositories import Repository
+from tests.starting import start
 
 pytestmark = pytest.mark.slow("starts")
 
@@ -267,7 +268,9 @@ def test_a_linker_of_the_build_cannot_lead_perftrail_out_of_the_sandbox(tmp_path
 
 def test_a_layout_has_the_other_files_of_its_build(tmp_path: Path) -> None:
     command = "sh -c 'cd {build}/empty && cat {build}/data && {build}/program'"
-    found = row(study(tmp_path, history(tmp_path), steps="make && echo 3 > data && mkdir empty", command=command))
+    found = row(
+        study(tmp_path, history(tmp_path), steps="make && echo 3 > data && mkdir empty", command=command)
+    )
     assert (found["verdict"], found["pinned"]) == ("same", True)
 
 
@@ -276,3 +279,15 @@ def test_a_program_that_is_no_output_is_measured_as_linked(tmp_path: Path) -> No
     gate = compared(study(tmp_path, history(tmp_path), steps=steps, command="{build}/other"))
     assert gate["comparisons"][0]["pinned"] is False
     assert any('"other" is used, but it is not among build.outputs' in each for each in gate["notes"])
+
+
+def test_a_program_that_fails_in_layouts_is_measured_as_linked(tmp_path: Path) -> None:
+    steps = "make && sha256sum program > sum"
+    command = "sh -c 'cd {build} && sha256sum -c sum && ./program'"
+    file = study(tmp_path, history(tmp_path, slower=True), steps=steps, command=command)
+    gate = compared(file)
+    assert (gate["comparisons"][0]["verdict"], gate["comparisons"][0]["pinned"]) == ("slower", False)
+    assert any("fails in a layout: " in each for each in gate["notes"])
+    answer = json.loads(start("find", file, "--json").stdout)
+    assert (answer["pinned"], answer["failures"]) == (False, [])
+    assert "fails in a layout: " in answer["unpinned"]

@@ -230,10 +230,27 @@ class Sampler:
         for attempt in range(MOST_PARTIAL):
             block = f"find {self._name} {step} {drawn}" + (f" again {attempt}" if attempt else "")
             try:
-                return (yield from self._take_block(measure, ready_cells, block, relink_seconds))
+                values = yield from self._take_block(measure, ready_cells, block, relink_seconds)
             except _PartlyStored:
                 continue
+            return self._unpinned_by(measure, values) or values
         raise RuntimeError(f"step {step} was interrupted {MOST_PARTIAL} times")
+
+    def _unpinned_by(self, measure: Measure, values: BatchValues) -> CannotRelink | None:
+        """Return why nothing is pinned any more after a program that failed in a layout; it may run as linked."""
+        failed = {each.position: name for name, several in values.unusable.items() for each in several}
+        if not (measure.layout and self.pins and failed):
+            return None
+        position, target = next(iter(failed.items()))
+        reason = self._failures[target][position].message
+        for position in failed:
+            for failures in self._failures.values():
+                failures.pop(position, None)
+        self._measured_batches.pop()
+        if measure.certificate:
+            self.blocks.pop()
+        self._unpinned = f"{self.revisions[position].short} fails in a layout: {reason}"
+        return CannotRelink(reason=self._unpinned)
 
     def _take_block(
         self,

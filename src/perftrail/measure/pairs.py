@@ -219,7 +219,12 @@ class PairedOutcomes(Generic[Side]):
 
     def failure_of(self, ready: Ready) -> Failure | None:
         """Return why further invocations are pointless, because most failed; else `None`."""
-        return most_failed(self._runner.known(ready).values())
+        known = self._runner.known(ready).values()
+        return most_failed([each for each in known if self.relinked or not each.draw.layout])
+
+    def ran_in_layouts(self, ready: Ready) -> bool:
+        """Whether a build was started in a layout."""
+        return any(each.draw.layout for each in self._runner.known(ready).values())
 
     def seconds(self, target: Target) -> float:
         """Return the seconds of the invocations that give a metric, over all sides."""
@@ -563,6 +568,12 @@ class InterleavedPairs(Generic[Side]):
                 failure = outcomes.failure_of(ready)
                 if failure is None:
                     continue
+                if self.pins and outcomes.relinked and outcomes.ran_in_layouts(ready):
+                    outcomes.relinked = False  # it may run as linked
+                    self._unpinned = (
+                        f"{ready.cell.subject.revision.short} fails in a layout: {failure.message}"
+                    )
+                    return
                 dropped[point] = failure
                 beyond = [each for each in outcomes.active if self._is_beyond(each, ready, failure)]
                 if beyond:
