@@ -226,7 +226,7 @@ def _copy_linked(source: Path, target: Path, *, mode: int, keys: tuple[str, str]
     content = program_content(source)
     if keys is not None:
         _refuse_key(target.name, content, keys[0])
-        content = content.replace(*(key.encode() for key in keys))
+        content = content.replace(keys[0].encode(), keys[1].encode())
     with target.open("xb") as file:
         file.write(content)
     target.chmod(mode & 0o777)
