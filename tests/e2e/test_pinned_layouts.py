@@ -291,3 +291,11 @@ def test_a_program_that_fails_in_layouts_is_measured_as_linked(tmp_path: Path) -
     answer = json.loads(start("find", file, "--json").stdout)
     assert (answer["pinned"], answer["failures"]) == (False, [])
     assert "fails in a layout: " in answer["unpinned"]
+
+
+def test_a_program_that_a_script_starts_is_not_called_pinned(tmp_path: Path) -> None:
+    steps = "make && mkdir bin && cp program bin/real && printf 'exec $(dirname $0)/bin/real' > run"
+    file = study(tmp_path, history(tmp_path), steps=steps, command="sh {build}/run")
+    gate = compared(file)
+    assert (gate["comparisons"][0]["verdict"], gate["comparisons"][0]["pinned"]) == ("slower", False)
+    assert any("fails in a layout: " in each for each in gate["notes"])

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.builds.artefact import content_of, loader_texts, output_files
+from perftrail.builds.artefact import content_of, is_linked, loader_texts, output_files
 from perftrail.builds.build_log import Log
 from perftrail.builds.links import elf
 from perftrail.builds.links.record import (
@@ -200,8 +200,8 @@ def store_layout(
         name, target = entry.path, below / entry.path
         if entry.is_directory:
             target.mkdir()
-        elif entry.name == ".git":
-            continue
+        elif entry.name == ".git" or (outputs is not None and name not in outputs and is_linked(tree / name)):
+            continue  # a benchmark that starts a program as linked must fail here: then nothing counts as pinned
         elif name in linked:
             _copy_linked(linked[name], target, mode=(tree / name).stat().st_mode, keys=keys)
         elif name in plain or not _names_key(tree / name, keys[0]):
