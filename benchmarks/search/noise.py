@@ -404,6 +404,15 @@ class SimulatedBuilder:
     def begin(self, subjects: Iterable[object]) -> None:
         """Do nothing: there are no parallel builds."""
 
+    @property
+    def records_links(self) -> bool:
+        """Whether links are recorded: no, rows that relink do it by their recipe."""
+        return False
+
+    def unpinned(self, prepared: Prepared, recipe: Recipe) -> str:
+        """Return why no layout is pinned."""
+        return "builds are simulated"
+
     def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
         """Return the key of a relinked build."""
         return content_key("layout", built.key, layout)
