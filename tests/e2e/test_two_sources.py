@@ -70,8 +70,10 @@ class TwoSources:
 
     @property
     def library_builds(self) -> int:
-        """The number of builds of the library; their layouts have only the outputs."""
-        return len(list((self.study / ".perftrail" / "builds").glob("*/tree/library.o")))
+        """The number of builds of the library; their layouts have no log of their own."""
+        results = self.study / ".perftrail"
+        built = [each.parent.name for each in (results / "builds").glob("*/built.json")]
+        return sum((results / "logs" / f"{key}.log").is_file() for key in built)
 
 
 def commit_two_sources(root: Path, *, at: str = "", app: str = 'at = "v3"') -> TwoSources:
