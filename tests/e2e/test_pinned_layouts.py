@@ -124,6 +124,7 @@ def test_find_names_no_commit_that_only_moves_code(tmp_path: Path) -> None:
     assert as_linked["pinned"] is False
 
 
+@pytest.mark.long
 def test_find_names_the_commit_that_changes_the_program(tmp_path: Path) -> None:
     repository = history(tmp_path, slower=True)
     answer = find_answer(study(tmp_path, repository))
@@ -159,6 +160,7 @@ def test_a_build_that_cannot_be_pinned_is_compared_as_linked_and_says_why(tmp_pa
     assert note.startswith('work: layouts are not pinned: "program" was changed after its link (')
 
 
+@pytest.mark.long
 def test_a_search_that_cannot_pin_says_why(tmp_path: Path) -> None:
     file = study(tmp_path, history(tmp_path), build="incremental = true")
     done = perftrail("find", file)
@@ -166,6 +168,7 @@ def test_a_search_that_cannot_pin_says_why(tmp_path: Path) -> None:
     assert "links of builds in reused trees are not recorded" in done.stdout
 
 
+@pytest.mark.long
 def test_without_a_study_the_whole_tree_is_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = history(tmp_path)
     monkeypatch.chdir(repository.path)
@@ -188,6 +191,7 @@ def test_without_a_study_the_whole_tree_is_pinned(tmp_path: Path, monkeypatch: p
 WHOLE = "{build}/main.c -Wl,--whole-archive {build}/libx.a -Wl,--no-whole-archive"
 
 
+@pytest.mark.long
 def test_a_library_that_the_benchmark_links_is_pinned(tmp_path: Path) -> None:
     file = study(
         tmp_path,
@@ -202,12 +206,14 @@ def test_a_library_that_the_benchmark_links_is_pinned(tmp_path: Path) -> None:
 
 
 @needs_sandbox
+@pytest.mark.long
 def test_links_in_a_sandbox_are_pinned(tmp_path: Path) -> None:
     found = row(study(tmp_path, history(tmp_path)), "--sandbox")
     assert (found["verdict"], found["pinned"]) == ("same", True)
 
 
 @needs("cmake", "ninja")
+@pytest.mark.long
 def test_a_shared_library_of_cmake_is_pinned(tmp_path: Path) -> None:
     repository = history(tmp_path)
     lists = (
@@ -274,6 +280,7 @@ def test_a_layout_has_the_other_files_of_its_build(tmp_path: Path) -> None:
     assert (found["verdict"], found["pinned"]) == ("same", True)
 
 
+@pytest.mark.long
 def test_a_program_that_is_no_output_is_measured_as_linked(tmp_path: Path) -> None:
     steps = "make && cp program other"
     gate = compared(study(tmp_path, history(tmp_path), steps=steps, command="{build}/other"))

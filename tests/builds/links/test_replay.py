@@ -130,6 +130,7 @@ func main() { print(f(4)) }
 """
 
 
+@pytest.mark.long
 @needs("go")
 def test_functions_of_go_are_placed(recorded: Recorded) -> None:
     recorded.write(
@@ -145,6 +146,7 @@ def test_functions_of_go_are_placed(recorded: Recorded) -> None:
     assert one["main.f"] % 64 == two["main.f"] % 64 == 0
 
 
+@pytest.mark.long
 @needs("cargo")
 def test_functions_of_rust_are_placed(tmp_path: Path) -> None:
     found = []
