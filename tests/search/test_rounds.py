@@ -14,6 +14,7 @@ from perftrail.search import Batch, Built, Question, Sample
 from perftrail.search.answer import Purpose
 from perftrail.search.evidence import Evidence
 from perftrail.search.rounds import MOST_ROUNDS, PART_LEVEL, SIZE_ROUNDS, Finding, Rounds
+from perftrail.stats.comparison import Bounds
 from tests.search.oracle import Oracle, batch, layouts, normal, step, steps
 from tests.stats.test_bets import NOISES, bursts, few_or, heavy, white
 
@@ -122,6 +123,15 @@ def test_a_certain_change_of_about_the_threshold_is_named_after_some_rounds(beyo
     found = [two_builds(math.log1p(0.05) + beyond, 0.02, seed=seed) for seed in range(8)]
     assert sum(each.finding is Finding.CHANGED for each in found) >= 7
     assert np.median([len(each.differences) for each in found]) == SIZE_ROUNDS
+
+
+def test_the_forecast_of_equality_is_later_than_now_while_one_bound_exceeds_the_threshold() -> None:
+    """The interval need not be around the estimate."""
+    found = two_builds(0.0, SIGMA)
+    open_gap = replace(found, size=-0.021, limits=Bounds(low=-0.051, high=-0.004), differences=np.zeros(152))
+    assert open_gap.rounds_to_equality(math.log1p(0.05)) > 152
+    unknown = replace(open_gap, limits=Bounds(low=-math.inf, high=math.inf))
+    assert unknown.rounds_to_equality(math.log1p(0.05)) == math.inf
 
 
 def measured(history: Map, first: int, last: int, sizes: Iterable[float]) -> None:

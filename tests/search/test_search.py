@@ -445,6 +445,20 @@ def test_a_search_with_a_limit_of_builds_repeats_its_steps_when_it_resumes() -> 
     assert count > 3
 
 
+def test_ends_that_certainly_differ_are_not_said_to_become_equal() -> None:
+    """Three gaps of 2.2 % are each not likely yet, while the ends differ for certain."""
+    search = Search(Question(revisions=4, costs=Costs(build=0.01, sample=1.0), linked=False))
+    noise = np.random.default_rng(3).normal(0, 0.05, (40, 4))
+    for row in noise - noise.mean(axis=0):
+        search.ask()
+        search.tell(batch(*((at, 0.022 * at + float(row[at])) for at in range(4)), certificate=True))
+    belief = search.belief
+    assert belief is not None
+    assert belief.changes == 0
+    assert belief.no_change < 0.1
+    assert belief.claim is None
+
+
 def test_a_budget_of_two_builds_compares_the_ends_where_builds_are_cheap() -> None:
     oracle = Oracle(step(5, 0.3), normal(1, 0.01), build_seconds=0.01)
     budget = Budget(builds=2)

@@ -283,7 +283,7 @@ def _effect(gap: Gap) -> Effect:
 
 
 def _own_error(gap: Gap) -> float:
-    """Return the standard error of a gap, not below that of its own differences: one build may scatter more."""
+    """Return the standard error of a gap, not below what its differences show: one build may scatter more."""
     count = len(gap.differences)
     if count < FEWEST_FOR_SPREAD or not gap.error:
         return gap.error

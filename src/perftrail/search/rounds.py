@@ -145,9 +145,11 @@ class Gap:
     def rounds_to_equality(self, threshold: float) -> float:
         """Forecast all rounds until the builds are equal within a threshold; infinite if their difference is larger.
 
-        The width of the interval falls with the square root of the number of rounds.
+        The width of the interval falls with the square root of the number of rounds; its centre stays.
         """
-        width, room = (self.limits.high - self.limits.low) / 2, threshold - abs(self.size)
+        width = (self.limits.high - self.limits.low) / 2
+        centre = self.limits.low + width if width < math.inf else self.size
+        room = threshold - max(abs(centre), abs(self.size))
         return len(self.differences) * (width / room) ** 2 if room > 0 else math.inf
 
     def rounds_to_certainty(self, level: float) -> float:

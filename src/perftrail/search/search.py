@@ -271,9 +271,10 @@ class Search:
         widest = max(open_ones or likely or gaps, key=lambda each: each.last - each.first)
         values = {at: self._evidence.all_samples(at) for at in (widest.first, widest.last)}
         before = float(np.median(values[widest.first])) if len(values[widest.first]) else 0.0
-        claim = None
-        if not likely or (open_ones and self._rounds.middle(widest.first, widest.last) is None):
-            about = widest if likely else self._rounds.compare(gaps[0].first, gaps[-1].last)
+        claim, ends = None, self._rounds.compare(gaps[0].first, gaps[-1].last)
+        may_be_equal = not likely and not self._rounds.is_certain(ends)
+        if may_be_equal or (open_ones and self._rounds.middle(widest.first, widest.last) is None):
+            about = widest if likely else ends
             forecast = open_rounds(about, self.question.threshold_log, self._rounds.level)
             claim = ClaimProgress(
                 blocks=len(about.differences),
