@@ -12,6 +12,7 @@ import re
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,7 +84,7 @@ if TYPE_CHECKING:
 
     from perftrail.builds.incremental import JobResult
     from perftrail.builds.steps import ShellSteps
-    from perftrail.model.build import BenchmarkLines, ManualBuild, Recipe
+    from perftrail.model.build import BenchmarkLines, ManualBuild, Recipe, Stage
     from perftrail.model.subject import Revision, Subject
     from perftrail.ports import Isolation, Source, Starter
 
@@ -377,33 +378,45 @@ class LocalBuilder:
     def _relinked_once(
         self, subject: Subject, recipe: Recipe, at: Workspace, key: str, layout: int, share: float
     ) -> Built | Failure:
-        workspace = self._workspace(key)
-        remove_tree(workspace.home)
-        workspace.home.mkdir(parents=True)
-        log = Log(path=workspace.log)
+        log = Log(path=self._workspace(key).log)
         log.begin()
         log.note(f"# {subject.revision.id} as {subject.variant}, relinked with layout {layout}")
-        began = time.monotonic()
-        failure = self._runner.run(
-            self._runner.filled_steps(subject, recipe, at, layout=layout), replace(at, log=workspace.log)
-        )
-        message = failure.message if failure is not None else ""
-        artefact = ""
-        if not message:
-            try:
-                artefact = keep_outputs(
-                    at.home / "tree", recipe.outputs, below=workspace.home / "tree", key=at.home.name
-                )
-            except LookupError as error:
-                message = str(error.args[0])
-                log.note(f"[{message}]")
-        seconds = time.monotonic() - began + share
-        if message:
+
+        def relinked(home: Path) -> str:
+            steps = self._runner.filled_steps(subject, recipe, at, layout=layout)
+            failure = self._runner.run(steps, replace(at, log=log.path))
+            if failure is not None:
+                raise CannotPin(failure.message)
+            return keep_outputs(at.home / "tree", recipe.outputs, below=home / "tree", key=at.home.name)
+
+        made = self._make_layout(key, layout, relinked, log=log, share=share)
+        if isinstance(made, Failure):
+            return replace(made, message=with_missing_linker(made.message, recipe.relink))
+        return made
+
+    def _make_layout(
+        self, key: str, layout: int, make: Callable[[Path], str], *, log: Log, share: float = 0.0
+    ) -> Built | Failure:
+        """Make a layout in an empty directory, and store it like a build; `make` returns its artefact.
+
+        `share` are further seconds that it cost.
+        """
+        workspace, began = self._workspace(key), time.monotonic()
+        remove_tree(workspace.home)
+        workspace.home.mkdir(parents=True)
+        try:
+            artefact = make(workspace.home)
+        except (CannotPin, LookupError, OSError) as error:
             remove_tree(workspace.home)
-            message = with_missing_linker(message, recipe.relink)
-            return Failure(stage="relink", message=message, log=str(workspace.log), seconds=seconds)
+            message = str(error.args[0]) if isinstance(error, LookupError) else str(error)
+            log.note(f"[{message}]")
+            seconds = time.monotonic() - began + share
+            return Failure(stage="relink", message=message, log=str(log.path), seconds=seconds)
         finished = Finished(
-            artefact=artefact, seconds=seconds, log=str(workspace.log), bytes=bytes_below(workspace.home)
+            artefact=artefact,
+            seconds=time.monotonic() - began + share,
+            log=str(log.path),
+            bytes=bytes_below(workspace.home, shared=False),
         )
         write_finished(workspace.marker, finished)
         return built_of(key, finished, str(workspace.home / "tree"), reused=False, layout=layout)
@@ -426,41 +439,26 @@ class LocalBuilder:
     def _pinned_once(
         self, subject: Subject, recipe: Recipe, linker: LayoutLinker, at: Workspace, key: str, layout: int
     ) -> Built | Failure:
-        workspace = self._workspace(key)
-        remove_tree(workspace.home)
-        workspace.home.mkdir(parents=True)
-        keys, log, began = (at.home.name, key), Log(path=at.log), time.monotonic()
+        keys, log = (at.home.name, key), Log(path=at.log)
         log.note(f"# layout {layout} of {subject.revision.id} as {subject.variant}")
-        try:
+
+        def pinned(home: Path) -> str:
             linked = linker.link(layout, lambda text: text.replace(*keys))
             names = names_of_outputs(at.home / "tree", recipe.outputs)
             store_layout(
                 at.home / "tree",
-                workspace.home / "tree",
+                home / "tree",
                 names=names,
                 linked=linked,
                 keys=keys,
                 plain=linker.plain_files,
             )
-            artefact = (
-                content_of_outputs(workspace.home / "tree", recipe.outputs, keys=[key]).digest[: len(key)]
-                if recipe.outputs
-                else key
-            )
-            store_reason(workspace.home / LINKS, "")  # so that benchmark builds against it are recorded
-        except (CannotPin, OSError) as error:
-            remove_tree(workspace.home)
-            message = str(error)
-            log.note(f"[{message}]")
-            return Failure(stage="relink", message=message, log=str(at.log), seconds=time.monotonic() - began)
-        finished = Finished(
-            artefact=artefact,
-            seconds=time.monotonic() - began,
-            log=str(at.log),
-            bytes=bytes_below(workspace.home, shared=False),
-        )
-        write_finished(workspace.marker, finished)
-        return built_of(key, finished, str(workspace.home / "tree"), reused=False, layout=layout)
+            store_reason(home / LINKS, "")  # so that benchmark builds against it are recorded
+            if not recipe.outputs:
+                return key
+            return content_of_outputs(home / "tree", recipe.outputs, keys=[key]).digest[: len(key)]
+
+        return self._make_layout(key, layout, pinned, log=log)
 
     @contextmanager
     def _objects(self, subject: Subject, recipe: Recipe, built: Built) -> Iterator[Workspace | Failure]:
@@ -550,7 +548,7 @@ class LocalBuilder:
                         lambda: self._runner.benchmark_steps(
                             built, workspace, steps=steps, env=env, timeout_seconds=timeout_seconds
                         ),
-                        recorded=(lambda raw: store_record(raw, workspace.home, None, links))
+                        recorded=partial(store_record, root=workspace.home, outputs=None, into=links)
                         if records
                         else None,
                         links=links,
@@ -559,23 +557,13 @@ class LocalBuilder:
                 )
                 seconds = time.monotonic() - began
                 if failure is not None:
-                    remove_tree(workspace.home)
-                    remove_tree(benchmark_source_trees(workspace.home))
                     remove_tree(links)
-                    return Failure(
-                        stage=failure.stage,
-                        message=with_missing_linker(failure.message, steps),
-                        log=str(workspace.log),
-                        seconds=seconds,
-                    )
+                    message = with_missing_linker(failure.message, steps)
+                    return _failed_benchmark(workspace, failure.stage, message, seconds)
                 try:
-                    artefact = _benchmark_artefact(built, key, workspace, used)
-                    size = bytes_below(workspace.home) + bytes_below(benchmark_source_trees(workspace.home))
+                    finished = _finished_benchmark(built, key, workspace, used, seconds)
                 except OSError as error:
-                    remove_tree(workspace.home)
-                    message = _path_too_long(error)
-                    return Failure(stage="link", message=message, log=str(workspace.log), seconds=seconds)
-                finished = Finished(artefact=artefact, seconds=seconds, log=str(workspace.log), bytes=size)
+                    return _failed_benchmark(workspace, "link", _path_too_long(error), seconds)
                 write_finished(workspace.marker, finished)
         return Prepared(built=built, out=str(workspace.home), artefact=finished.artefact)
 
@@ -830,6 +818,20 @@ def _benchmark_artefact(built: Built, key: str, workspace: Workspace, used: str)
     content = content_of(workspace.home, None, keys=[built.key, key])
     subject = built.artefact if content.mentions_build else ""
     return content_key(content.digest, used, subject)
+
+
+def _failed_benchmark(workspace: Workspace, stage: Stage, message: str, seconds: float) -> Failure:
+    """Remove what a failed benchmark build left, and return its failure."""
+    remove_tree(workspace.home)
+    remove_tree(benchmark_source_trees(workspace.home))
+    return Failure(stage=stage, message=message, log=str(workspace.log), seconds=seconds)
+
+
+def _finished_benchmark(built: Built, key: str, workspace: Workspace, used: str, seconds: float) -> Finished:
+    """Return the facts of a finished benchmark build. Raises `OSError`."""
+    size = bytes_below(workspace.home) + bytes_below(benchmark_source_trees(workspace.home))
+    artefact = _benchmark_artefact(built, key, workspace, used)
+    return Finished(artefact=artefact, seconds=seconds, log=str(workspace.log), bytes=size)
 
 
 def _path_too_long(error: OSError) -> str:

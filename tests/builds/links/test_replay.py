@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.builds.links import elf
-from perftrail.builds.links.record import RECORD, CannotPin
+from perftrail.builds.links import elf, record
+from perftrail.builds.links.record import RECORD, CannotPin, RawRecord, read_record, store_links
 from tests.builds.links.conftest import Recorded, addresses, run_linker
 from tests.needs import needs
 
@@ -304,3 +304,15 @@ def test_overlapping_sections_are_not_copied() -> None:
     struct.pack_into("<HHH", content, 58, 64, count, 0)
     content[64 : 64 + 64 * count] = header * count
     assert elf.sections(bytes(content)) == ()
+
+
+def test_endless_records_of_links_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build can write any file into its record, also thousands of large ones."""
+    raw = RawRecord(tmp_path / "raw")
+    raw.begin()
+    monkeypatch.setattr(record, "_MOST_READ", 1000)
+    for number in range(1, 12):
+        (raw.directory / f"{number}.link").write_bytes(b"exe=" + 200 * b"x" + b"\0")
+    into = tmp_path / "links"
+    store_links(raw, [("program", Path("/bin/true").resolve())], into)
+    assert read_record(into).unpinned == "the records of its links are too many or too large"

@@ -34,6 +34,9 @@ RECORD = "links.json"
 _STORED = re.compile(r"files/[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+(-copy)?")
 _LARGEST_LIST = 64 << 20
 _LARGEST_PROGRAM = 1 << 30
+_MOST_READ = 256 << 20
+MOST_LINKS = 10_000
+"""Bytes of all records of links that are read, and their number: a hostile build may write any."""
 
 _PROBES = re.compile(
     r"conftest|cmTC_|CMakeFiles/(CMakeTmp|[\d.]+/Comp|[\d.]+/CMakeDetermine)|meson-private|sanitycheck"
@@ -188,15 +191,20 @@ class RawRecord:
             return ""
 
     def links(self) -> list[_RawLink]:
-        """Return the links; of several with one output, the last one."""
+        """Return the links; of several with one output, the last one. Raises `CannotPin` if they are too many."""
         if (self.directory / "files").is_symlink():
             return []
         numbers = sorted(int(path.stem) for path in self.directory.glob("*.link") if path.stem.isdecimal())
+        room = _MOST_READ if len(numbers) <= MOST_LINKS else 0
         found: dict[str, _RawLink] = {}
         for number in numbers:
+            if room <= 0:
+                raise CannotPin("the records of its links are too many or too large")
             try:
                 with open_to_read(self.directory / f"{number}.link", follow=False) as file:
-                    raw = _parsed(file.read(_LARGEST_LIST))
+                    content = file.read(min(_LARGEST_LIST, room))
+                room -= len(content)
+                raw = _parsed(content)
             except (OSError, ValueError, LookupError):
                 continue
             found.pop(raw.link.output, None)
