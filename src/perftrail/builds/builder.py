@@ -1,12 +1,8 @@
-"""Build subjects on this machine, and store the outcomes by content key.
-
-`DiskQuota` reports which builds were removed to free disk space, and when the space is too small.
-"""
+"""Build subjects on this machine, and store the outcomes by content key."""
 
 from __future__ import annotations
 
 import errno
-import math
 import os
 import re
 import time
@@ -60,7 +56,7 @@ from perftrail.builds.pinning import (
     store_layout,
     store_record,
 )
-from perftrail.builds.quota import Disk, bytes_below
+from perftrail.builds.quota import DiskQuota, bytes_below
 from perftrail.builds.relinking import keep_outputs, restore_trees, with_missing_linker, working_copy
 from perftrail.builds.repairs import repairs_key
 from perftrail.builds.trees import (
@@ -74,10 +70,9 @@ from perftrail.errors import REPEAT, InputChanged, StaleBuilds
 from perftrail.file_tree import exclusive_lock, remove_tree, user_home
 from perftrail.installed_programs import recorder_path
 from perftrail.model.build import Built, Failure, Prepared, content_key
-from perftrail.model.notation import format_size
 from perftrail.model.placeholders import DATE, names
 from perftrail.model.reads import BuildReads
-from perftrail.model.wording import counted, quantity
+from perftrail.model.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -87,50 +82,6 @@ if TYPE_CHECKING:
     from perftrail.model.build import BenchmarkLines, ManualBuild, Recipe, Stage
     from perftrail.model.subject import Revision, Subject
     from perftrail.ports import Isolation, Source, Starter
-
-
-class DiskQuota:
-    """The disk quota of a study's builds; without a quota, nothing is ever removed."""
-
-    def __init__(self, builds: Path, builds_in_use: BuildsInUse, *, budget_bytes: float | None) -> None:
-        self._disk = Disk(builds, builds_in_use, budget_bytes=budget_bytes) if budget_bytes else None
-        self._quota_bytes = budget_bytes or 0.0
-        self._spare_bytes = 0.0
-        self._reported_over = False
-
-    @property
-    def bounded(self) -> bool:
-        """Whether there is a quota."""
-        return self._disk is not None
-
-    def enforce(self, added_bytes: float = math.inf) -> list[str]:
-        """Remove builds beyond the quota after a build of that size; return messages about it.
-
-        Adding up all builds takes time. So perftrail adds them up again only when new builds have filled half of the
-        space that was free last time. The other half is for other processes.
-        """
-        self._spare_bytes -= added_bytes
-        if self._disk is None or self._spare_bytes > 0.0:
-            return []
-        shrunk = self._disk.shrink()
-        if shrunk is None:
-            return []
-        self._spare_bytes = (shrunk.budget_bytes - shrunk.used_bytes) / 2.0
-        messages = []
-        if shrunk.removed:
-            freed = quantity(shrunk.removed_bytes, "B")
-            messages.append(
-                f"{counted(shrunk.removed, 'build')} removed to free disk space ({freed}); "
-                f"build.disk is {format_size(round(self._quota_bytes))}"
-            )
-        if shrunk.over and not self._reported_over:
-            self._reported_over = True
-            needed, allowed = quantity(shrunk.in_use_bytes, "B"), quantity(shrunk.budget_bytes, "B")
-            messages.append(
-                f"the builds in use need {needed}, more than the quota of build.disk ({allowed}): "
-                "none of them was removed; raise build.disk"
-            )
-        return messages
 
 
 MOST_OBSERVED_OUTPUTS = 1_000_000

@@ -24,6 +24,8 @@ from perftrail.file_tree import (
     sync_directory,
     try_exclusive_lock,
 )
+from perftrail.model.notation import format_size
+from perftrail.model.wording import counted, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -204,6 +206,50 @@ class Disk:
                 remove_tree(path)
         for artefact in (self._builds / "artefacts").glob("*"):
             self._remove_artefact(artefact)
+
+
+class DiskQuota:
+    """The disk quota of a study's builds; without a quota, nothing is ever removed."""
+
+    def __init__(self, builds: Path, builds_in_use: BuildsInUse, *, budget_bytes: float | None) -> None:
+        self._disk = Disk(builds, builds_in_use, budget_bytes=budget_bytes) if budget_bytes else None
+        self._quota_bytes = budget_bytes or 0.0
+        self._spare_bytes = 0.0
+        self._reported_over = False
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is a quota."""
+        return self._disk is not None
+
+    def enforce(self, added_bytes: float = math.inf) -> list[str]:
+        """Remove builds beyond the quota after a build of that size; return messages about it.
+
+        Adding up all builds takes time. So perftrail adds them up again only when new builds have filled half of the
+        space that was free last time. The other half is for other processes.
+        """
+        self._spare_bytes -= added_bytes
+        if self._disk is None or self._spare_bytes > 0.0:
+            return []
+        shrunk = self._disk.shrink()
+        if shrunk is None:
+            return []
+        self._spare_bytes = (shrunk.budget_bytes - shrunk.used_bytes) / 2.0
+        messages = []
+        if shrunk.removed:
+            freed = quantity(shrunk.removed_bytes, "B")
+            messages.append(
+                f"{counted(shrunk.removed, 'build')} removed to free disk space ({freed}); "
+                f"build.disk is {format_size(round(self._quota_bytes))}"
+            )
+        if shrunk.over and not self._reported_over:
+            self._reported_over = True
+            needed, allowed = quantity(shrunk.in_use_bytes, "B"), quantity(shrunk.budget_bytes, "B")
+            messages.append(
+                f"the builds in use need {needed}, more than the quota of build.disk ({allowed}): "
+                "none of them was removed; raise build.disk"
+            )
+        return messages
 
 
 def bytes_below(directory: Path, *, shared: bool = True) -> float:
