@@ -19,7 +19,7 @@ QUICK = {"make", "cmake", "cargo", "npm"}
 """Systems whose builds take few seconds."""
 
 RELINKED = {"autotools", "go"}
-"""Systems whose builds take long, and whose equal projects `test_init_relinking` builds by the same recipe."""
+"""Systems whose builds take long, and whose equal projects `test_init_pinning` builds by the same recipe."""
 
 
 def written(project: Project, directory: Path) -> tuple[Repository, dict[str, Any]]:

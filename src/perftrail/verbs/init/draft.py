@@ -169,7 +169,7 @@ class PrintedMetric:
 class BenchmarkDraft:
     """A first benchmark. `placeholder`: the command only shows that the program starts. `needs_shell`: a shell runs it.
 
-    `build` are lines that build its files in ``{out}``; `relink` are lines that link them in another order.
+    `build` are lines that build its files in ``{out}``.
     `uses` are the paths that the command runs, from the revision's root. `printed` are the metrics that it prints.
     `directory` is where it runs, from the revision's root; empty for an empty directory.
     """
@@ -181,7 +181,6 @@ class BenchmarkDraft:
     needs_shell: bool = False
     placeholder: bool = False
     build: tuple[Step, ...] = ()
-    relink: tuple[Step, ...] = ()
     uses: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     printed: Mapping[str, PrintedMetric] = field(default_factory=dict)
@@ -208,8 +207,7 @@ class BuildDraft:
 
     `manifest` is the file that identifies it; `tools` are the programs that its lines start. `outputs` are
     paths from the revision's root, empty if unknown. `unaffected_by` are globs of files that neither the build nor the
-    benchmark reads. `hints` are comments for the recipe, `notes` are for the user. `relink` are lines that link the
-    build in another order for each ``{layout}``; without them, `no_relink_reason` may state why.
+    benchmark reads. `hints` are comments for the recipe, `notes` are for the user.
     """
 
     system: str
@@ -224,8 +222,6 @@ class BuildDraft:
     notes: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
-    relink: tuple[Step, ...] = ()
-    no_relink_reason: str = ""
     suite: SuiteDraft | None = None
 
 
@@ -313,10 +309,6 @@ OPTION_SOURCES = re.compile(r"(?i)main|cli|option|usage|args")
 """Names of source files that may contain options, in addition to the one with the program's name."""
 
 PLACEHOLDER = "a placeholder: it only shows that the program starts; replace it by a real benchmark"
-
-
-LLD_SHUFFLES = "-fuse-ld=lld -Wl,--shuffle-sections=.text*={layout}"
-"""Flags with which lld orders the sections of code by a seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

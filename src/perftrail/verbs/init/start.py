@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
-from perftrail.builds.relinking import missing_linker
 from perftrail.errors import SourceError, UsageError
 from perftrail.model.source import Source
 from perftrail.model.suite import SuiteKind
@@ -413,13 +412,6 @@ class FirstStudy:
     missing_tools: tuple[str, ...]
 
     @property
-    def missing_linker(self) -> str:
-        """Which linker the proposed relink lines need that is not installed; empty if there is none."""
-        build = self.draft.build
-        steps = () if build is None else (*build.relink, *build.benchmark.relink)
-        return missing_linker(step.line for step in steps)
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """Problems of the history and of this machine, each with its remedy."""
         notes = list(self.draft.source.troubles)
@@ -429,8 +421,6 @@ class FirstStudy:
             )
         if self.draft.build is not None:
             notes += self.draft.build.notes
-        if self.missing_linker:
-            notes.append(f"the commented relink lines need another linker: {self.missing_linker}")
         return tuple(notes)
 
     @property
@@ -588,7 +578,7 @@ def with_command(draft: StudyDraft, command: str, *, prefix: str) -> StudyDraft:
     )
     build = replace(build, benchmark=benchmark, suite=None)
     if not all(f"{{build}}/{output}" in command for output in build.outputs):
-        build = replace(build, outputs=(), outputs_why="", relink=(), no_relink_reason="")
+        build = replace(build, outputs=(), outputs_why="")
     return replace(draft, build=build)
 
 

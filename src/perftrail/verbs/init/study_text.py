@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.builds.relinking import missing_linker
 from perftrail.model.study import FindPolicy
 from perftrail.model.wording import quoted
 from perftrail.studyfile.writing import toml
 from perftrail.verbs.init.draft import SUITE, BenchmarkDraft, SourceDraft, StudyDraft
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from perftrail.verbs.init.draft import BuildDraft, Step, SuiteDraft
+    from perftrail.verbs.init.draft import BuildDraft, SuiteDraft
 
 
 NO_RANGE = "without a range, perftrail uses the whole history; to use a part, for example:"
@@ -112,24 +111,6 @@ def _outputs(build: BuildDraft) -> Iterable[str]:
     else:
         yield "# the files that the benchmark uses; revisions with equal files are measured once"
         yield '# outputs = ["path/of/a/program"]'
-    yield from _relink(build.relink)
-    if build.no_relink_reason:
-        yield f"# no relinking: {build.no_relink_reason}"
-
-
-def _relink(steps: Sequence[Step]) -> Iterable[str]:
-    """Yield relink lines as comments, because they cost seconds for each layout, and may need another linker."""
-    if not steps:
-        return
-    yield "# the position of code in memory can change its speed; with these lines, perftrail links the program in"
-    yield "# another order for each {layout}, so that verdicts are about the source alone"
-    if missing := missing_linker(step.line for step in steps):
-        yield f"# {missing} before you use them"
-    yield "# relink = ["
-    for step in steps:
-        yield f"#     # {step.why}"
-        yield f"#     {toml(step.line)},"
-    yield "# ]"
 
 
 def _benchmark(benchmark: BenchmarkDraft) -> Iterable[str]:
@@ -140,7 +121,6 @@ def _benchmark(benchmark: BenchmarkDraft) -> Iterable[str]:
             yield f"    # {step.why}"
             yield f"    {toml(step.line)},"
         yield "]"
-    yield from _relink(benchmark.relink)
     yield f"# {benchmark.why}"
     yield f"command = {toml(benchmark.command)}"
     if benchmark.directory:

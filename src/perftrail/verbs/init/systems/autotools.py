@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING
 
-from perftrail.verbs.init.draft import LLD_SHUFFLES, BuildDraft, Program, Step
+from perftrail.verbs.init.draft import BuildDraft, Program, Step
 from perftrail.verbs.init.systems.make import (
-    benchmarked_program,
     choose_benchmark,
     linked_programs,
     rules,
@@ -53,19 +51,6 @@ def detect(tree: Tree) -> BuildDraft | None:
         outputs_why="revisions with equal programs are measured once",
         env={"NOCONFIGURE": "1"} if any("./" in each.line for each in first) else {},
         benchmark=benchmark,
-        relink=_relink(benchmarked_program(tree, programs, benchmark)),
-    )
-
-
-def _relink(program: Program | None) -> tuple[Step, ...]:
-    """Return how to relink the program: by the linker's flags, because libtool refuses another compiler."""
-    if program is None:
-        return ()
-    return (
-        Step(
-            line=f'rm -f {shlex.quote(program.path)} && make -j{{cpus}} LDFLAGS="{LLD_SHUFFLES}"',
-            why="lld (package lld) reorders object files, or functions with CFLAGS=-ffunction-sections in the steps",
-        ),
     )
 
 

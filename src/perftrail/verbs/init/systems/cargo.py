@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 import tomllib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perftrail.verbs.init.draft import (
-    LLD_SHUFFLES,
     BenchmarkDraft,
     BuildDraft,
     Program,
@@ -98,9 +96,6 @@ def detect(tree: Tree) -> BuildDraft | None:
         env=env,
         benchmark=benchmark if benchmark.uses else replace(benchmark, env=env),
         hints=(f"{_OWN_HINT} {own_flags}" if own_flags else _LENIENT_HINT,),
-        relink=_relink(program, crates, tree, locked)
-        if program is not None and own is None and benchmark.uses and suite is None
-        else (),
         suite=suite,
     )
 
@@ -164,25 +159,6 @@ def _unaffected(tree: Tree, crates: Iterable[str]) -> tuple[str, ...]:
         if tree.has_directory(name) and not any(f"{each}/".startswith(f"{name}/") for each in crates)
     ]
     return tuple(map(tree.path, (*files, *directories)))
-
-
-def _relink(
-    program: Program, crates: Mapping[str, Mapping[str, Any]], tree: Tree, locked: str
-) -> tuple[Step, ...]:
-    """Return how to relink a binary; cargo recompiles the crate itself for that, but no dependency."""
-    crate = next(
-        (crate for directory, crate in crates.items() if program in _programs(tree, directory, crate)),
-        crates[""],
-    )
-    package = text(table(crate, "package").get("name"))
-    which = f" --package {package}" if len(crates) > 1 and is_safe_path(package) else ""
-    flags = " ".join(f'"-Clink-arg={flag}"' for flag in LLD_SHUFFLES.split())
-    return (
-        Step(
-            line=f"cargo rustc --release{locked}{which} --bin {shlex.quote(program.name)} -- {flags}",
-            why="lld reorders functions; cargo recompiles this crate for that, but no dependency",
-        ),
-    )
 
 
 def _read(tree: Tree, path: str) -> Mapping[str, Any]:

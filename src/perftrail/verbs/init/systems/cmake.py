@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from perftrail.verbs.init.draft import (
     BENCHMARK_NAME,
-    LLD_SHUFFLES,
     BuildDraft,
     Program,
     Step,
@@ -137,7 +136,6 @@ def detect(tree: Tree) -> BuildDraft | None:
         hints=()
         if options
         else tuple(f"-D{name}=ON builds the benchmarks of this tree" for name in lists.options),
-        relink=_relink(build_directory) if program is not None and suite is None else (),
         suite=suite,
     )
 
@@ -160,20 +158,6 @@ def _suite(tree: Tree, lists: _CMakeLists, build_directory: str) -> SuiteDraft |
         kind="google-benchmark",
         program=tuple(map(tree.path, programs)),
         why="every program that uses Google Benchmark",
-    )
-
-
-def _relink(build_directory: str) -> tuple[Step, ...]:
-    """Return how to relink programs without recompiling: CMake does so when the linker's flags change."""
-    return (
-        Step(
-            line=f'cmake -B {build_directory} "-DCMAKE_EXE_LINKER_FLAGS={LLD_SHUFFLES}"',
-            why="lld (package lld) reorders object files, or functions with -DCMAKE_C_FLAGS=-ffunction-sections above",
-        ),
-        Step(
-            line=f"cmake --build {build_directory} --parallel {{cpus}}",
-            why="links again and recompiles nothing",
-        ),
     )
 
 

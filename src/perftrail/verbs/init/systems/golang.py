@@ -25,10 +25,6 @@ MANIFEST = "go.mod"
 _BIN = "perftrail-bin"
 _MAIN = re.compile(r"^package main\b", re.MULTILINE)
 _BENCHMARK = re.compile(r"^func (Benchmark[A-Z0-9_]\w*)\(\w+ \*testing\.B\)", re.MULTILINE)
-_SHUFFLED = '-ldflags="-randlayout={layout} -funcalign=64"'
-_SHUFFLED_WHY = (
-    "reorders functions; -funcalign=64 (Go 1.25) aligns them: build with -ldflags=-funcalign=64, too"
-)
 
 
 def detect(tree: Tree) -> BuildDraft | None:
@@ -39,12 +35,10 @@ def detect(tree: Tree) -> BuildDraft | None:
     programs = [Program(name=name, path=f"{_BIN}/{name}") for name in packages]
     program = choose_program(programs, _module(tree))
     benchmark = program_benchmark(tree, program, option="--help") if program else _tests(tree)
-    relink: tuple[Step, ...] = ()
     if _has_benchmarks(tree):
         return _suite(tree, benchmark)
     if program is not None and benchmark.placeholder:
         arguments = f"-trimpath -buildvcs=false -o {_BIN}/ {packages[program.name]}"
-        relink = (Step(line=f"go build {_SHUFFLED} {arguments}", why=_SHUFFLED_WHY),)
         step = Step(
             line=f"go build {arguments}",
             why="no path and no commit in the program, so that equal sources give equal programs",
@@ -59,7 +53,6 @@ def detect(tree: Tree) -> BuildDraft | None:
         outputs=benchmark.uses,
         outputs_why="revisions with equal programs are measured once",
         benchmark=benchmark,
-        relink=relink,
     )
 
 

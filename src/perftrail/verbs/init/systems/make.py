@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.verbs.init.draft import (
-    LLD_SHUFFLES,
     BenchmarkDraft,
     BuildDraft,
     Program,
@@ -120,7 +118,6 @@ MANIFESTS = ("GNUmakefile", "makefile", "Makefile")
 
 _BENCHMARK_TARGETS = ("bench", "benchmark", "benchmarks", "perf")
 _TESTS = ("check", "test")
-_CXX = (".cc", ".cpp", ".cxx")
 _OUTPUT_OPTION = re.compile(r"\s-o\s*(\S+)")
 _ENTERED_DIRECTORY = re.compile(r"-C\s+(\w[\w./-]*)|\bcd\s+(\w[\w./-]*)")
 
@@ -145,34 +142,7 @@ def detect(tree: Tree) -> BuildDraft | None:
         outputs=benchmark.uses,
         outputs_why="revisions with equal programs are measured once",
         benchmark=benchmark,
-        relink=_relink(tree, linked_programs(tree, known), benchmark),
     )
-
-
-def _relink(tree: Tree, programs: Sequence[Program], benchmark: BenchmarkDraft) -> tuple[Step, ...]:
-    """Return how to relink the program: make ignores changed flags, so the program must be removed first."""
-    program = benchmarked_program(tree, programs, benchmark)
-    if program is None:
-        return ()
-    compilers = {"CC": "cc", **({"CXX": "c++"} if _has_cxx(tree) else {})}
-    compiler_options = " ".join(f'{name}="{compiler} {LLD_SHUFFLES}"' for name, compiler in compilers.items())
-    return (
-        Step(
-            line=f"rm -f {shlex.quote(program.path)} && make -j{{cpus}} {compiler_options}",
-            why="lld (package lld) reorders object files, or functions with CFLAGS=-ffunction-sections in the steps; "
-            'without lld: CC="sh {study}/link-order {layout} cc", with the script from layout-noise.md in the docs',
-        ),
-    )
-
-
-def benchmarked_program(tree: Tree, programs: Sequence[Program], benchmark: BenchmarkDraft) -> Program | None:
-    """Return the program that a benchmark runs, `None` where it runs something else."""
-    program = choose_program(programs, tree.name)
-    return program if program is not None and benchmark.uses == (tree.path(program.path),) else None
-
-
-def _has_cxx(tree: Tree) -> bool:
-    return any(path.endswith(_CXX) for path in tree)
 
 
 def choose_benchmark(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from perftrail.model.placeholders import fill_some
 from perftrail.model.wording import quoted
 from perftrail.verbs.init.draft import (
-    LLD_SHUFFLES,
     BenchmarkDraft,
     BuildDraft,
     Program,
@@ -71,7 +70,6 @@ def detect(tree: Tree) -> BuildDraft | None:
         outputs=(tree.path(program.path),) if program else (),
         outputs_why="revisions with equal programs are measured once",
         benchmark=_benchmark(tree, program, declared),
-        relink=_relink(build_directory) if program else (),
     )
 
 
@@ -123,19 +121,6 @@ _DECLARED = re.compile(
     r"(?:executable\s*\(\s*'(?P<program>[^'\\\n]*)'[^()]*\)|(?P<variable>[A-Za-z_]\w*))\s*"
     r"(?:,\s*args\s*:\s*\[(?P<arguments>[^\]]*)\])?\s*[,)]"
 )
-
-
-def _relink(build_directory: str) -> tuple[Step, ...]:
-    flags = "[" + ",".join(f"'{flag}'" for flag in LLD_SHUFFLES.split()) + "]"
-    return (
-        Step(
-            line=f'meson configure {build_directory} "-Dc_link_args={flags}" "-Dcpp_link_args={flags}"',
-            why="lld (package lld) reorders object files, or functions with -Dc_args=-ffunction-sections in the steps",
-        ),
-        Step(
-            line=f"meson compile -C {build_directory} -j {{cpus}}", why="links again and recompiles nothing"
-        ),
-    )
 
 
 def _project(tree: Tree) -> str:

@@ -47,7 +47,6 @@ def detect(tree: Tree) -> BuildDraft | None:
         steps=_steps(tree, package, scripts, with_development=not benchmark.placeholder),
         benchmark=benchmark,
         hints=_HINTS if "build" in scripts else (),
-        no_relink_reason="node compiles while it runs; every pair of invocations uses a random build path",
     )
 
 

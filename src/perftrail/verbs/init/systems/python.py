@@ -66,7 +66,6 @@ def detect(tree: Tree) -> BuildDraft | None:
         benchmark=benchmark,
         notes=() if suite else _notes(tree),
         suite=suite,
-        no_relink_reason="every pair of invocations uses random paths and hash seeds, which matter to Python",
     )
 
 

@@ -1,10 +1,10 @@
-"""The relink lines that `init` writes as comments: uncommented, they relink real projects."""
+"""What `init` drafts for real projects is measured with pinned layouts, without a word of relinking."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,11 +38,12 @@ SOURCES = OBJECTS.replace(".o", ".c")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project of several functions, and the tools that its relinking takes."""
+    """A project of several functions, and the tools that build it. A second revision has `changed` a file's text."""
 
     name: str
     files: Mapping[str, str]
-    tools: tuple[str, ...] = field(default=("cc", "ld.lld"))
+    changed: tuple[str, str, str] = ("one.c", "* 3", "* 4")
+    tools: tuple[str, ...] = ("cc",)
     long: bool = False
 
 
@@ -50,7 +51,7 @@ PROJECTS = (
     Project(
         name="make",
         files={**C, "Makefile": f"all: tiny\ntiny: {OBJECTS}\n\t$(CC) -o $@ {OBJECTS}\n"},
-        tools=("make", "cc", "ld.lld"),
+        tools=("make", "cc"),
     ),
     Project(
         name="make with C++",
@@ -59,7 +60,7 @@ PROJECTS = (
             "four.cc": "int four(int n) { return n; }\n",
             "Makefile": f"all: tiny\ntiny: {OBJECTS} four.o\n\t$(CXX) -o $@ {OBJECTS} four.o\n",
         },
-        tools=("make", "c++", "ld.lld"),
+        tools=("make", "c++"),
     ),
     Project(
         name="autotools",
@@ -70,7 +71,7 @@ PROJECTS = (
             "AC_CONFIG_FILES([Makefile])\nAC_OUTPUT\n",
             "Makefile.am": f"bin_PROGRAMS = tiny\ntiny_SOURCES = {SOURCES}\n",
         },
-        tools=("make", "cc", "autoconf", "automake", "ld.lld"),
+        tools=("make", "cc", "autoconf", "automake"),
     ),
     Project(
         name="cmake",
@@ -80,13 +81,13 @@ PROJECTS = (
             "CMakeLists.txt": "cmake_minimum_required(VERSION 3.10)\nproject(tiny C)\n"
             f"add_executable(tiny {SOURCES})\n",
         },
-        tools=("cmake", "make", "cc", "ld.lld"),
+        tools=("cmake", "make", "cc"),
     ),
     Project(
         name="meson",
         long=True,
         files={**C, "meson.build": f"project('tiny', 'c')\nexecutable('tiny', {SOURCES.split()!r})\n"},
-        tools=("meson", "ninja", "cc", "ld.lld"),
+        tools=("meson", "ninja", "cc"),
     ),
     Project(
         name="cargo",
@@ -94,7 +95,8 @@ PROJECTS = (
             "Cargo.toml": '[package]\nname = "tiny"\nversion = "1.0.0"\nedition = "2021"\n',
             "src/main.rs": 'fn main() { println!("tiny 1.0"); }\n',
         },
-        tools=("cargo", "cc", "ld.lld"),
+        changed=("src/main.rs", "1.0", "1.1"),
+        tools=("cargo", "cc"),
     ),
     Project(
         name="cargo workspace",
@@ -107,7 +109,8 @@ PROJECTS = (
             '[dependencies]\npart = { path = "../part" }\n',
             "crates/tiny/src/main.rs": 'fn main() { println!("tiny {}", part::part(1)); }\n',
         },
-        tools=("cargo", "cc", "ld.lld"),
+        changed=("crates/part/src/lib.rs", "* 3", "* 4"),
+        tools=("cargo", "cc"),
     ),
     Project(
         name="go",
@@ -116,6 +119,7 @@ PROJECTS = (
             "go.mod": "module example.invalid/tiny\n\ngo 1.20\n",
             "cmd/tiny/main.go": 'package main\n\nimport "flag"\n\nfunc main() { flag.Parse() }\n',
         },
+        changed=("cmd/tiny/main.go", "flag.Parse()", "flag.Parse(); flag.Parse()"),
         tools=("go",),
     ),
 )
@@ -130,16 +134,6 @@ def initialised(files: Mapping[str, str], directory: Path) -> tuple[Repository, 
     return repository, done.stdout
 
 
-def uncommented(text: str) -> str:
-    """Return a study file with the comments of its relink lines taken away, and nothing else."""
-    lines, inside = [], False
-    for line in text.splitlines():
-        inside = inside or line == "# relink = ["
-        lines.append(line.removeprefix("# ") if inside else line)
-        inside = inside and line != "# ]"
-    return "\n".join(lines) + "\n"
-
-
 @pytest.mark.parametrize(
     "project",
     [
@@ -148,66 +142,15 @@ def uncommented(text: str) -> str:
     ],
     ids=lambda project: project.name,
 )
-def test_the_relink_lines_of_init_make_different_programs_that_run(project: Project, tmp_path: Path) -> None:
+def test_the_program_of_init_is_compared_with_pinned_layouts(project: Project, tmp_path: Path) -> None:
     lacking = [tool for tool in project.tools if shutil.which(tool) is None]
     if lacking:
         skip_for(*lacking)
-    repository, begun = initialised(project.files, tmp_path)
-    assert "lld is not installed" not in begun
-    file = repository.path / "perftrail.toml"
-    written = file.read_text()
-    assert "# relink = [" in written
-    file.write_text(uncommented(written))
-    assert "lld is not installed" not in called("check", cwd=repository.path).stdout
-    tried = perftrail("check", "--try", "1", "--json", cwd=repository.path)
-    assert tried.returncode == 0, tried.stdout + tried.stderr
-    report = json.loads(tried.stdout)
-    assert (report["built"], report["usable"], report["relinked"]) == (1, 1, 1), report["failures"]
-    assert "relink has no effect" not in tried.stderr
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        (
-            {"pyproject.toml": '[project]\nname = "tiny"\nversion = "1"\n', "tiny/__init__.py": ""},
-            "# no relinking: every pair of invocations uses random paths and hash seeds",
-        ),
-        (
-            {"package.json": '{"name": "tiny", "bin": "cli.js"}', "cli.js": ""},
-            "# no relinking: node compiles while it runs",
-        ),
-    ],
-    ids=["python", "npm"],
-)
-def test_interpreters_have_nothing_to_relink_and_init_reports_it(
-    files: Mapping[str, str], expected: str, tmp_path: Path
-) -> None:
-    repository, _ = initialised(files, tmp_path)
-    written = (repository.path / "perftrail.toml").read_text()
-    assert expected in written
-    assert "relink = [" not in written
-
-
-def test_benchmarks_without_a_built_program_get_no_relink_lines(tmp_path: Path) -> None:
-    makefile = "tiny: main.c\n\t$(CC) -o $@ main.c\nbench: tiny\n\t./tiny\n.PHONY: bench\n"
-    repository, _ = initialised({"Makefile": makefile, "main.c": MAIN}, tmp_path)
+    repository, _ = initialised(project.files, tmp_path)
+    name, old, new = project.changed
+    repository.commit({**project.files, name: project.files[name].replace(old, new)})
     assert "relink" not in (repository.path / "perftrail.toml").read_text()
-
-
-def test_a_suite_is_not_relinked(tmp_path: Path) -> None:
-    benchmark = (
-        'package sum\n\nimport "testing"\n\nfunc BenchmarkSum(b *testing.B) {\n'
-        "\tfor i := 0; i < b.N; i++ {\n\t\tSum(100)\n\t}\n}\n"
-    )
-    repository, _ = initialised(
-        {
-            "go.mod": "module example.invalid/tiny\n\ngo 1.20\n",
-            "sum/sum.go": "package sum\n\nfunc Sum(n int) int { return n }\n",
-            "sum/sum_test.go": benchmark,
-        },
-        tmp_path,
-    )
-    written = (repository.path / "perftrail.toml").read_text()
-    assert 'kind = "go"' in written
-    assert "relink" not in written
+    done = perftrail("compare", "HEAD~1", "HEAD", "--budget", "2s", "--json", cwd=repository.path)
+    rows = json.loads(done.stdout)["comparisons"]
+    assert rows, done.stderr
+    assert all(row["pinned"] for row in rows), done.stderr
