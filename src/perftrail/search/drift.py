@@ -38,12 +38,13 @@ _THINNED_FROM = 96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedBatch:
-    """A batch and its boot session, with its values: build and value of each, and sorted values of each build."""
+    """A batch and its boot session, with its values: build and value of each, sorted values and mean of each build."""
 
     batch: Batch
     session: str
     values: tuple[tuple[int, float], ...]
     groups: Mapping[int, Floats]
+    means: Mapping[int, float]
 
     def samples_of(self, build: int | None) -> list[float]:
         """Return the values of one build, in the order of measurement."""

@@ -106,7 +106,8 @@ class Evidence:
         for build, value in values:
             by_build.setdefault(build, []).append(value)
         groups = {build: np.sort(np.array(group)) for build, group in by_build.items()}
-        return RecordedBatch(batch=batch, session=session, values=values, groups=groups)
+        means = {build: float(group.mean()) for build, group in groups.items()}
+        return RecordedBatch(batch=batch, session=session, values=values, groups=groups, means=means)
 
     def _check(self, position: int) -> None:
         if not 0 <= position < self._question.revisions:
@@ -183,9 +184,7 @@ class Evidence:
             for sample in recorded.batch.samples
             if sample.value is None or (sample.noisy and self.noisy_share < MOST_NOISY)
         }
-        return {
-            build: float(values.mean()) for build, values in recorded.groups.items() if build not in disturbed
-        }
+        return {build: mean for build, mean in recorded.means.items() if build not in disturbed}
 
     @property
     def noisy_share(self) -> float:

@@ -193,6 +193,7 @@ class Rounds:
         self._now = (-1, -1)
         self._gaps: list[Gap] = []
         self._compared: dict[tuple[int, int], Gap] = {}
+        self._known_bounds: dict[tuple[int, int], tuple[tuple[bytes, bytes, float], Bounds]] = {}
         self._cumulative = np.cumsum(question.weights())
         self.spread = 0.0
         self._is_coarse = False
@@ -423,7 +424,8 @@ class Rounds:
         elif count:
             scale = scales(found, robust=not self._is_coarse)
             whole = (first, last) == (self.positions[0], self.positions[-1])
-            limits = bounds(found, scale, 1 - self._question.confidence if whole else PART_LEVEL)
+            level = 1 - self._question.confidence if whole else PART_LEVEL
+            limits = self._bounds((first, last), found, scale, level)
             builds = self._evidence.build_of(first), self._evidence.build_of(last)
             step = np.array([self._evidence.undithered_step(self.spread, *builds)])
             evidence = float(log_wealth(math.copysign(1.0, size) * found, scale, step)[0])
@@ -439,6 +441,15 @@ class Rounds:
         )
         return gap if same else replace(gap, finding=self._finding(gap))
 
+    def _bounds(
+        self, pair: tuple[int, int], found: Floats, scale: float | Floats, level: float
+    ) -> Bounds:
+        """Return the bounds of a pair's differences: the known ones while these are the same, as they cost the most."""
+        made_of = found.tobytes(), np.asarray(scale).tobytes(), level
+        if self._known_bounds.get(pair, (None,))[0] != made_of:
+            self._known_bounds[pair] = made_of, bounds(found, scale, level)
+        return self._known_bounds[pair][1]
+
     def _size(self, differences: Floats) -> float:
         """Return the centre of differences; of a metric with coarse steps their mean: the centre is a step."""
         if not len(differences):
@@ -452,7 +463,7 @@ class Rounds:
 
     def _finding(self, gap: Gap) -> Finding:
         threshold, count = self._question.threshold_log, len(gap.differences)
-        divisible, certain = self.middle(gap.first, gap.last) is not None, self.is_certain(gap)
+        divisible, certain = self._is_divisible(gap.first, gap.last), self.is_certain(gap)
         if gap.limits.within(threshold) and abs(gap.size) < threshold:
             soon_certain = not certain and gap.is_likely and count < SIZE_ROUNDS
             if divisible or not (certain or soon_certain):
@@ -479,21 +490,26 @@ class Rounds:
 
     def _division(self, gap: Gap) -> int | None:
         """Return where to divide a gap now; `None` while more rounds are better, or nothing is left to divide."""
-        count = len(gap.differences)
-        if count == 0 or (middle := self.middle(gap.first, gap.last)) is None:
+        if len(gap.differences) == 0:
             return None
         soon_equal = gap.is_flat(self._question.threshold_log, 2.0)
         exact = self._question.counted and gap.error == 0.0 and gap.size != 0.0
-        return middle if exact or (gap.is_likely and not soon_equal) else None
+        return self.middle(gap.first, gap.last) if exact or (gap.is_likely and not soon_equal) else None
+
+    def _is_divisible(self, first: int, last: int) -> bool:
+        """Whether a gap has revisions inside that are not known, or as good as known, to be unusable."""
+        candidates, unusable = self._question.candidates(first, last), self._evidence.unusable
+        inside = sum(candidates[0] <= at < candidates[-1] for at in unusable)
+        if candidates[-1] - candidates[0] <= inside:
+            return False
+        return not inside or not policy.is_all_broken(self._evidence, first, last)
 
     def middle(self, first: int, last: int) -> int | None:
         """Return the revision whose build divides the candidates of a gap best; `None` if none does."""
+        if not self._is_divisible(first, last):
+            return None
         candidates, evidence = self._question.candidates(first, last), self._evidence
         inside = np.setdiff1d(np.arange(candidates[0], candidates[-1]), list(evidence.unusable))
-        if len(inside) == 0:
-            return None
-        if any(first < at < last for at in evidence.unusable) and policy.is_all_broken(evidence, first, last):
-            return None
         low, high = self._cumulative[first], self._cumulative[last]
         bits = policy.entropy((self._cumulative[inside] - low) / (high - low))
         worth = bits * (1 - policy.breakage(evidence).probability(inside)) if evidence.unusable else bits
@@ -502,6 +518,6 @@ class Rounds:
 
     def longest_unseen(self) -> tuple[int, int] | None:
         """Return the neighbours of the map with the most untried revisions between them; `None` without any."""
-        pairs = [pair for pair in pairwise(self.positions) if self.middle(*pair) is not None]
+        pairs = [pair for pair in pairwise(self.positions) if self._is_divisible(*pair)]
         different = [pair for pair in pairs if not self.is_same(*pair)]
         return max(different or pairs, key=lambda pair: pair[1] - pair[0], default=None)
