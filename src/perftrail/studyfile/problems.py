@@ -56,10 +56,6 @@ class Problems:
         line = line_of(path if item is None else (*path, item), self._lines)
         self._mistakes[Mistake(file=self._file, line=line, key=key_path(path), message=message)] = None
 
-    def add_syntax(self, line: int, message: str) -> None:
-        """Add a mistake of the syntax, which has a line but no key."""
-        self._mistakes[Mistake(file=self._file, line=line, key="syntax", message=message)] = None
-
     def add_unreadable(self, path: KeyPath, message: str, *, item: int | None = None) -> None:
         """Add a mistake about an unreadable value, and ignore later ones at or below it."""
         self.add(path, message, item=item)

@@ -24,13 +24,12 @@ from perftrail.studyfile.problems import Problems, key_path, line_of
 from perftrail.studyfile.rules import check
 from perftrail.studyfile.rules.source import absolute_location
 from perftrail.studyfile.structure import Misfit, structure
-from perftrail.studyfile.syntax import read_toml
+from perftrail.studyfile.syntax import NotToml, read_toml
 
 if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
     from perftrail.studyfile.key_lines import KeyPath
     from perftrail.studyfile.structure import Document
-    from perftrail.studyfile.syntax import ReadableToml
 
 
 FILE_NAME = "perftrail.toml"
@@ -74,8 +73,8 @@ SEARCHED_METRIC = "find.metric"
 def load_readable(path: str, *, to_read: bool = False) -> tuple[Study | None, tuple[Mistake, ...]]:
     """Return what is readable of a study, `None` if that is nothing, and its mistakes.
 
-    Raises `StudyError` if the file itself cannot be read, and `UsageError` for a path that is not UTF-8: results, pages
-    and logs contain it.
+    Raises `StudyError` if the file cannot be read or is not valid TOML, and `UsageError` for a path that is not UTF-8:
+    results, pages and logs contain it.
     """
     file = Path(path)
     if _is_directory(file):
@@ -87,15 +86,10 @@ def load_readable(path: str, *, to_read: bool = False) -> tuple[Study | None, tu
             f"{file.absolute()}: the path of a study must be UTF-8; rename the directory"
         ) from error
     shown = shown_name(file)
-    toml = _toml(_text(file, shown), shown)
-    if toml.mistakes and file.is_symlink():  # they quote it, but a repository may contain a link to any file
-        _refuse(shown, f"is a symbolic link, and its target is not valid TOML: {os.path.realpath(file)}")
-    problems = Problems(shown, key_lines(toml.text), to_read=to_read)
-    for wrong in toml.mistakes:
-        problems.add_syntax(wrong.line, f"column {wrong.column}: {wrong.message}")
-    for suspect in toml.suspect:
-        problems.mark_suspect(suspect)
-    document = _document(toml.data, problems)
+    text = _text(file, shown)
+    data = _toml(text, shown, is_link=file.is_symlink())
+    problems = Problems(shown, key_lines(text), to_read=to_read)
+    document = _document(data, problems)
     if document is None:
         return None, problems.mistakes
     study = _study(document, file.absolute())
@@ -162,11 +156,15 @@ def _text(file: Path, shown: str) -> str:
         _refuse(shown, f"is not UTF-8 text: byte 0x{byte:02x}; save it as UTF-8", line=line)
 
 
-def _toml(text: str, shown: str) -> ReadableToml:
+def _toml(text: str, shown: str, *, is_link: bool) -> dict[str, Any]:
     try:
         return read_toml(text)
     except RecursionError:
         _refuse(shown, "is nested too deeply", line=1, key="syntax")
+    except NotToml as wrong:
+        if is_link:  # the mistake quotes the line, but a repository may contain a link to any file
+            _refuse(shown, f"is a symbolic link, and its target is not valid TOML: {os.path.realpath(shown)}")
+        _refuse(shown, wrong.message, line=wrong.line, key="syntax")
 
 
 def _document(data: dict[str, Any], problems: Problems) -> Document | None:
