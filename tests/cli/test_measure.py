@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.cli.main import main
-from perftrail.present.trial import WIDTH, ChartPoint, Series, _wrapped, curve, result_lines
+from perftrail.present.trial import WIDTH, _wrapped, result_lines
 from tests.cli.calling import called
 from tests.present.test_exports import found
 from tests.starting import Started, start
@@ -194,9 +194,8 @@ def test_an_interruption_prints_partial_results_and_leaves_nothing_running(tmp_p
     assert written["results"][0]["invocations"] >= 1
 
 
-@pytest.mark.parametrize("braille", [True, False])
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 30])
-def test_every_line_fits_eighty_columns(count: int, braille: bool) -> None:
+def test_every_line_fits_eighty_columns(count: int) -> None:
     values = tuple(str(number) for number in range(1, count + 1))
     long = "program " + "with-many-words " * 9
     for answer in (
@@ -204,22 +203,7 @@ def test_every_line_fits_eighty_columns(count: int, braille: bool) -> None:
         found(f"{long}{{n}}", parameters={"n": values}),
         found(f"{long}{{n}}", f"{long}x {{n}}", parameters={"n": values}),
     ):
-        assert max(len(line) for line, _ in result_lines(answer, braille=braille)) <= WIDTH
-
-
-def test_a_curve_starts_at_zero_and_marks_each_value() -> None:
-    points = tuple(ChartPoint(x=x, value=8.0 / x, low=7.9 / x, high=8.1 / x) for x in (1.0, 2.0, 4.0, 8.0))
-    drawn = curve([Series(mark="o", points=points)], axis="threads", unit="s", width=60, braille=False)
-    assert sum(line.count("o") for line in drawn[:8]) == 4
-    assert drawn[7].lstrip().startswith("0 s")
-    assert drawn[-2].split() == ["1", "2", "4", "8"]
-    assert "threads (logarithmic)" in drawn[-1]
-
-
-def test_a_curve_of_one_value_or_of_zeros_can_be_drawn() -> None:
-    flat = tuple(ChartPoint(x=x, value=0.0, low=0.0, high=0.0) for x in (-1.0, 0.0))
-    for points in (flat, flat[:1]):
-        assert curve([Series(mark="o", points=points)], axis="n", unit="s", width=40, braille=True)
+        assert max(len(line) for line, _ in result_lines(answer)) <= WIDTH
 
 
 def test_a_number_and_its_unit_stay_on_one_line() -> None:

@@ -1,14 +1,11 @@
-"""The result of `measure` as text and tables within 80 columns, with a chart in braille or ASCII."""
+"""The result of `measure` as text and tables within 80 columns."""
 
 from __future__ import annotations
 
-import math
 import re
 import string
 import sys
 import textwrap
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -27,124 +24,6 @@ if TYPE_CHECKING:
     from perftrail.model.trial import Trial
     from perftrail.stats.comparison import Comparison
     from perftrail.stats.trial import CommandResult, Contrast, TrialMetric, TrialResult
-
-
-ROWS = 8
-"""Height of a chart in lines."""
-
-LOGARITHMIC = 8.0
-"""An axis is logarithmic if its largest value is at least this many times its smallest."""
-
-_BRAILLE = 0x2800
-"""Code point of the braille pattern without dots."""
-
-_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-"""Bit of each dot in the two columns of a braille pattern, from top to bottom."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChartPoint:
-    """A value at one value of the parameter, with its interval."""
-
-    x: float
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """The values of one command along the parameter; its points are drawn as the letter `mark`."""
-
-    mark: str
-    points: tuple[ChartPoint, ...]
-
-
-def curve(series: Sequence[Series], *, axis: str, unit: str, width: int, braille: bool) -> list[str]:
-    """Return a chart of several series, whose lower edge is zero, as lines of at most `width` characters."""
-    xs = sorted({point.x for each in series for point in each.points})
-    top = max(point.high for each in series for point in each.points) or 1.0
-    labels = [quantity(top, unit), *[""] * (ROWS - 2), quantity(0.0, unit)]
-    margin = max(len(label) for label in labels)
-    frame = _Frame(xs=xs, top=top, columns=min(width - margin - 3, 64), braille=braille)
-    for each in series:
-        frame.draw(each)
-    bar = "│" if braille else "|"
-    lines = [
-        f"{label:>{margin}} {bar}{row}".rstrip() for label, row in zip(labels, frame.rows(), strict=True)
-    ]
-    corner, dash = ("└", "─") if braille else ("+", "-")
-    lines.append(f"{'':>{margin}} {corner}{dash * frame.columns}")
-    scale = f"{axis} (logarithmic)" if frame.logarithmic else axis
-    lines.append(f"{'':>{margin}}  {_ticks(frame)}")
-    lines.append(f"{'':>{margin}}  {scale:^{frame.columns}}".rstrip())
-    return lines
-
-
-class _Frame:
-    """A grid of characters with 2 × 4 dots each, and the drawing in it."""
-
-    def __init__(self, *, xs: Sequence[float], top: float, columns: int, braille: bool) -> None:
-        self.xs = xs
-        self.columns = columns
-        self.logarithmic = xs[0] > 0.0 and xs[-1] / xs[0] >= LOGARITHMIC
-        self._top = top
-        self._braille = braille
-        self._dots = [[0] * columns for _ in range(ROWS)]
-        self._marks: dict[tuple[int, int], str] = {}
-
-    def column(self, x: float) -> int:
-        """Return the dot column of a parameter's value; the ends are one character inside."""
-        first, last = self.xs[0], self.xs[-1]
-        if first == last:
-            share = 0.5
-        elif self.logarithmic:
-            share = math.log(x / first) / math.log(last / first)
-        else:
-            share = (x - first) / (last - first)
-        return 2 + round(share * (2 * self.columns - 6))
-
-    def draw(self, series: Series) -> None:
-        """Draw lines between values, a bar for each interval, and the mark at each value."""
-        dots = [(self.column(point.x), self._row(point.value)) for point in series.points]
-        for (x, y), (next_x, next_y) in pairwise(dots):
-            steps = max(abs(next_x - x), abs(next_y - y), 1)
-            for step in range(steps + 1):
-                self._dot(x + round((next_x - x) * step / steps), y + round((next_y - y) * step / steps))
-        for point, (x, y) in zip(series.points, dots, strict=True):
-            for row in range(self._row(point.high), self._row(point.low) + 1):
-                self._dot(x, row)
-            self._marks[y // 4, x // 2] = series.mark
-
-    def rows(self) -> list[str]:
-        """Return the grid as text."""
-        return ["".join(self._letter(row, column) for column in range(self.columns)) for row in range(ROWS)]
-
-    def _row(self, value: float) -> int:
-        height = 4 * ROWS - 1
-        return min(height, max(0, round((1.0 - value / self._top) * height)))
-
-    def _dot(self, x: int, y: int) -> None:
-        self._dots[y // 4][x // 2] |= _DOTS[x % 2][y % 4]
-
-    def _letter(self, row: int, column: int) -> str:
-        dots = self._dots[row][column]
-        if mark := self._marks.get((row, column)):
-            return mark
-        if not dots:
-            return " "
-        return chr(_BRAILLE + dots) if self._braille else "."
-
-
-def _ticks(frame: _Frame) -> str:
-    """Return the parameter's values below their columns, without those that would touch their neighbour."""
-    line = ""
-    for x in frame.xs:
-        text = str(int(x)) if x == int(x) and abs(x) < 1e7 else number(x)
-        start = max(0, frame.column(x) // 2 - len(text) // 2)
-        if not line or start > len(line):
-            line = f"{line:<{start}}{text}"
-    return line
 
 
 MOST_SUGGESTED = 10_000
@@ -299,28 +178,22 @@ WIDTH = 80
 MOST_BLOCKS = 3
 """Up to this number of commands have a paragraph each; more are listed in a table."""
 
-MOST_SERIES = 6
-"""Maximum number of lines in a chart."""
-
 SHOWN = {"wall": "wall", "cpu": "cpu", "peak_memory": "peak memory"}
 TREE = "peak_memory_tree"
 MORE_IN_TREE = 1.05
 """The memory of all processes is shown if it is more than this many times that of the largest process."""
 
-ENOUGH_FOR_A_CURVE = 3
-"""Minimum number of values of a parameter for a chart."""
-
-_ASCII = {"×": "x", "µ": "u", "…": "...", "–": "-", "±": "+-", "→": "->", "│": "|"}
+_ASCII = {"×": "x", "µ": "u", "…": "...", "–": "-", "±": "+-", "→": "->"}
 """Replacements for characters that the output cannot encode."""
 
 
 def print_trial_result(trial_result: TrialResult) -> None:
-    """Print the values of every command, a chart along a parameter, and the comparisons."""
-    for line, style in result_lines(trial_result, braille=_can_show("⣿×µ…")):
+    """Print the values of every command, and the comparisons."""
+    for line, style in result_lines(trial_result):
         output().print(Text(_encodable(line), style=style))
 
 
-def result_lines(trial_result: TrialResult, *, braille: bool) -> list[tuple[str, str]]:
+def result_lines(trial_result: TrialResult) -> list[tuple[str, str]]:
     """Return the answer line by line, each with its style."""
     measured = [result for result in trial_result.results if result.metrics]
     if not measured:
@@ -333,7 +206,6 @@ def result_lines(trial_result: TrialResult, *, braille: bool) -> list[tuple[str,
         answer += _sentences(trial_result, names)
     else:
         answer += [*_table(trial_result, names), ("", "")]
-        answer += [(line, "") for line in _curve(trial_result, names, braille=braille)]
         answer += _verdicts(trial_result, names)
         answer += _notes(trial_result, names)
     if trial_result.shell is not None and trial_result.shell.metrics:
@@ -442,56 +314,6 @@ def _notes(trial_result: TrialResult, names: Sequence[str]) -> list[tuple[str, s
             f"{flagged} of {sum(result.runs for result in trial_result.results)} runs flagged {flag}"
         )
     return [(line, "dim") for text in texts for line in _wrapped(text, 0)]
-
-
-def _curve(trial_result: TrialResult, names: Sequence[str], *, braille: bool) -> list[str]:
-    """Return the chart of wall time against the first numeric parameter with at least three values."""
-    axis = _numeric_axis(trial_result)
-    if axis is None:
-        return []
-    series: dict[object, list[tuple[str, ChartPoint]]] = {}
-    for letter, result in zip(names, trial_result.results, strict=True):
-        wall, value = result.metrics.get("wall"), result.entry.point.as_dict().get(axis)
-        if wall is None or not isinstance(value, int | float):
-            continue
-        estimate = wall.estimate
-        point = ChartPoint(x=float(value), value=estimate.value, low=estimate.low, high=estimate.high)
-        series_key = (result.entry.point.without([axis]), _command_number(trial_result, letter, names))
-        series.setdefault(series_key, []).append((letter, point))
-    drawn = [
-        Series(
-            mark="o" if len(series) == 1 else string.ascii_lowercase[number],
-            points=tuple(sorted((point for _, point in points), key=lambda point: point.x)),
-        )
-        for number, points in enumerate(series.values())
-    ][:MOST_SERIES]
-    legend = [
-        _middle_cut(f"  {each.mark}: {', '.join(letter for letter, _ in points)}", WIDTH)
-        for each, points in zip(drawn, series.values(), strict=False)
-    ]
-    drawing = curve(drawn, axis=axis, unit="s", width=WIDTH, braille=braille)
-    return [*drawing, *(legend if len(drawn) > 1 else []), ""]
-
-
-def _command_number(trial_result: TrialResult, letter: str, names: Sequence[str]) -> int:
-    """Return the number of an entry's command within its group."""
-    number = names.index(letter)
-    for group in trial_result.trial.groups:
-        members = (group.reference, *group.others)
-        if number in members and len(trial_result.trial.groups) > 1:
-            return members.index(number)
-    return 0
-
-
-def _numeric_axis(trial_result: TrialResult) -> str | None:
-    values: dict[str, set[object]] = {}
-    for result in trial_result.results:
-        for name, value in result.entry.point.values:
-            values.setdefault(name, set()).add(value)
-    for name, several in values.items():
-        if len(several) >= ENOUGH_FOR_A_CURVE and all(isinstance(each, int | float) for each in several):
-            return name
-    return None
 
 
 def _shell(shell: CommandResult) -> list[str]:
