@@ -22,17 +22,13 @@ from perftrail.own_python import own_python
 from perftrail.ports import Done, Job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from perftrail.ports import Engine, Pending
 
 
 class LocalEngine:
     """Performs each job in this process when its outcome is requested."""
-
-    def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
-        """Perform jobs lazily: each starts after the previous outcome was handled."""
-        return map(perform, jobs)
 
     def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
         """Keep a job until its outcome is requested."""
@@ -104,10 +100,6 @@ class SecondProcessEngine:
         self._jobs, self._results = process.stdin, process.stdout
         self._begun = self._read = 0
         self._outcomes: dict[int, JobOutcome] = {}
-
-    def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
-        """Perform jobs lazily: each is sent after the previous outcome was handled."""
-        return (self.begin(perform, job).outcome() for job in jobs)
 
     def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
         """Send a job; it is performed after those before it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from perftrail.model.build import (
@@ -182,13 +182,6 @@ class Engine(Protocol):
     If other machines perform jobs, `perform` and the jobs must be values that can be sent. If a worker dies,
     its job is performed again; each outcome is returned once.
     """
-
-    def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
-        """Perform each job and yield its outcome, in order.
-
-        The next job is requested after the caller handled the last one.
-        """
-        ...
 
     def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
         """Start a job. An engine without parallel work performs it when its outcome is requested.

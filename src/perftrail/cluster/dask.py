@@ -319,10 +319,6 @@ class DaskEngine:
         self._resources = resources
         self._machine = machine
 
-    def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
-        """Perform jobs one after the other; each is submitted after the caller handled the last outcome."""
-        return (self.begin(perform, job).outcome() for job in jobs)
-
     def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
         """Submit a job; it waits at the scheduler for a worker with the resources."""
         return _SubmittedJob(self, perform, job)

@@ -56,10 +56,6 @@ class Point:
         """Return whether this point has the wanted value of each parameter that it shares with `wanted`."""
         return all(value == wanted[name] for name, value in self.values if name in wanted)
 
-    def with_values(self, values: Mapping[str, Value]) -> Point:
-        """Return this point with other values for some of its parameters."""
-        return Point(tuple((name, values.get(name, value)) for name, value in self.values))
-
     def without(self, names: Sequence[str]) -> Point:
         """Return this point without some parameters, for example those that a derived metric fixes."""
         return Point(tuple((name, value) for name, value in self.values if name not in names))
