@@ -30,6 +30,7 @@ def read_toml(text: str) -> dict[str, Any]:  # Any: tables and lists of unknown 
 
 
 _KEY = r"""[ \t]*((?:[A-Za-z0-9_.-]+|"[^"\n]*"|'[^'\n]*'))[ \t]*"""
+_QUOTES = "text needs quotes"
 _HINTS = (
     (r"[ \t]*\[\[?[^\]]*\]*[ \t]*(?:#.*)?$", "write a table alone on its line: [NAME], or [NAME.NAME]"),
     (rf"{_KEY}:", 'write "=" instead of ":"'),
@@ -40,8 +41,8 @@ _HINTS = (
     (rf"{_KEY}=[ \t]*[+-]?\.[0-9]", "a number begins with a digit, as 0.02"),
     (rf"{_KEY}=[ \t]*(?:#.*)?$", "the key has no value"),
     (rf"{_KEY}=[ \t]*\"[^\"\n]*\"[ \t]*,", "several values need brackets: [ …, … ]"),
-    (rf"{_KEY}=[ \t]*+(?![\"'\[{{])", 'text needs quotes: KEY = "…"'),
-    (rf"{_KEY}=[ \t]*\{{\w+\}}", 'text needs quotes: KEY = "…"'),
+    (rf"{_KEY}=[ \t]*+(?![\"'\[{{])", _QUOTES),
+    (rf"{_KEY}=[ \t]*\{{\w+\}}", _QUOTES),
     (rf"{_KEY}=[ \t]*\{{[ \t]*(?:#.*)?$", "a table in { } must be in one line"),
     (rf"{_KEY}=", "check that each text has both quotes, and each list its commas and brackets"),
     (r"", "write KEY = VALUE; a key with blanks or signs needs quotes"),
@@ -63,6 +64,8 @@ def _located(text: str, description: str) -> NotToml:
         reason, hint = "Table or key occurs twice", "write all its keys in one place"
     else:
         hint = next(hint for pattern, hint in _HINTS if re.match(pattern, lines[line - 1]))
+    if hint == _QUOTES and (found := re.match(rf"{_KEY}=[ \t]*(.*?)[\"']?[ \t]*(?:#.*)?$", lines[line - 1])):
+        hint = f"{hint}; write {found[1]} = {quoted(found[2])}"
     plain = f"{reason[:1].lower()}{reason[1:]}"
     return NotToml(line, f"column {column}: {plain} in {quoted(lines[line - 1].strip())}; {hint}")
 
