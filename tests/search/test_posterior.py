@@ -195,7 +195,7 @@ def test_the_likelihood_of_a_layout_is_that_of_the_hierarchical_normal() -> None
 def test_the_noise_model_is_a_distribution_where_noise_is_far_above_the_threshold() -> None:
     noisy = search_after(QUESTION, *samples({0: 0.0, 11: 1.0}, sigma=2.0, each=6))
     grid = build_grid(QUESTION, noisy.evidence)
-    assert grid.tau.min() > QUESTION.threshold_log
+    assert grid.tau.min() > QUESTION.threshold_on_scale
     assert np.exp(grid.log_prior).sum() == pytest.approx(1.0)
 
 

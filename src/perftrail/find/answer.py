@@ -21,6 +21,7 @@ from perftrail.model.wording import counted
 from perftrail.search import Costs, Origin, Question
 from perftrail.search.answer import Kind, Verdict
 from perftrail.search.budget import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
+from perftrail.search.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -157,10 +158,18 @@ class SuspicionJson(TypedDict):
     doubted: Annotated[bool, "whether memory layouts may explain the difference"]
 
 
-class DifferenceJson(TypedDict):
+class RatioJson(TypedDict):
     """A ratio of later to earlier builds with its 95 % interval."""
 
     ratio: float
+    low: float
+    high: float
+
+
+class DifferenceJson(TypedDict):
+    """A difference of later and earlier builds with its 95 % interval; of rates in shares: 0.1 is 10 points."""
+
+    difference: float
     low: float
     high: float
 
@@ -178,6 +187,9 @@ class FindAnswerJson(PinsJson):
 
     verdict: Verdict
     goal: Literal["works", "metric"]
+    scale: Annotated[
+        Scale, "how values are compared: by their ratio, their difference, or as a rate of 0 and 1"
+    ]
     metric: str
     benchmark: str
     variant: str
@@ -204,13 +216,16 @@ class FindAnswerJson(PinsJson):
     seconds: float
     confidence: Annotated[float, "probability that the verdict is right; if unclear, of the likeliest change"]
     minimum_detectable: Annotated[
-        float | None, "no further change of this relative size is between the measured builds"
+        float | None,
+        "no further change of this size is between the measured builds: relative, or a difference on the scale",
     ]
     certificate: Annotated[
         FindCertificateJson | None, "evidence for the verdict none; each change has separate evidence"
     ]
-    ends: Annotated[DifferenceJson | None, "difference of the outermost measured builds; null: not compared"]
-    rest: Annotated[DifferenceJson | None, "what the changes do not explain of it"]
+    ends: Annotated[
+        RatioJson | DifferenceJson | None, "difference of the outermost measured builds; null: not compared"
+    ]
+    rest: Annotated[RatioJson | DifferenceJson | None, "what the changes do not explain of it"]
     unseen: Annotated[UnseenJson | None, "null: every revision that can be built was measured"]
     below_threshold: Annotated[list[FindChangeJson], "changes that exist and are smaller than the threshold"]
     suspected: list[SuspicionJson]
@@ -409,6 +424,7 @@ class FindAnswer:
             "verdict": self.answer.verdict,
             **self.pins.as_json(),
             "goal": "works" if isinstance(self.target, Working) else "metric",
+            "scale": self.answer.scale,
             "metric": self.target.text,
             "benchmark": self.target.benchmark,
             "variant": self.target.variant,
@@ -438,8 +454,8 @@ class FindAnswer:
             "confidence": self.answer.confidence,
             "minimum_detectable": _finite(self.answer.minimum_detectable),
             "certificate": _certificate(self.answer.certificate),
-            "ends": _difference(self.answer.ends),
-            "rest": _difference(self.answer.rest),
+            "ends": _difference(self.answer.ends, self.answer.scale),
+            "rest": _difference(self.answer.rest, self.answer.scale),
             "unseen": self._unseen(),
             "below_threshold": [self._change(None, each) for each in self.answer.below_threshold],
             "suspected": [self._suspected(each) for each in self.answer.suspected],
@@ -577,8 +593,12 @@ def _effect(effect: Effect) -> EffectJson:
     return {"value": effect.value, "low": effect.low, "high": effect.high, "confidence": 0.95}
 
 
-def _difference(effect: Effect | None) -> DifferenceJson | None:
-    return None if effect is None else {"ratio": effect.value, "low": effect.low, "high": effect.high}
+def _difference(effect: Effect | None, scale: Scale) -> RatioJson | DifferenceJson | None:
+    if effect is None:
+        return None
+    if scale is Scale.RATIO:
+        return {"ratio": effect.value, "low": effect.low, "high": effect.high}
+    return {"difference": effect.value, "low": effect.low, "high": effect.high}
 
 
 def _certificate(summary: Summary | None) -> FindCertificateJson | None:

@@ -14,8 +14,7 @@ from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation, Runnable
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
-from perftrail.search import Settled
-from perftrail.search.failing import Attempts, FailureSearch
+from perftrail.search import Batch, Built, Sample, Settled
 from perftrail.search.words import belief_words
 
 if TYPE_CHECKING:
@@ -29,12 +28,8 @@ if TYPE_CHECKING:
     from perftrail.model.measurement import Outcome
     from perftrail.model.subject import Revision
     from perftrail.model.target import Working
-    from perftrail.search import Answer, Belief, Budget
+    from perftrail.search import Answer, Belief, Budget, Search
     from perftrail.search.answer import Change, Measure
-
-
-FINAL = ("checkout", "build", "link", "start")
-"""Stages whose failures repeat, so that another attempt gives no information."""
 
 
 class RevisionTester:
@@ -53,21 +48,18 @@ class RevisionTester:
         self._attempts: dict[int, int] = {}
         self._failures: dict[int, Failure] = {}
         self._invocation_seconds = 0.0
+        self._observation: dict[str, Json] = {}
 
     @property
     def failures(self) -> Mapping[int, Failure]:
         """The last failure of each revision that ever failed, in ascending order."""
         return dict(sorted(self._failures.items()))
 
-    @property
-    def worked(self) -> frozenset[int]:
-        """Positions that never failed."""
-        return frozenset(self._attempts) - self._failures.keys()
-
-    def stored_attempts(self, *, before: str) -> Iterator[Attempts]:
-        """Yield the outcomes of each revision that the store has from before a time; new attempts follow them.
+    def tell_stored(self, search: Search, *, before: str) -> None:
+        """Tell the outcomes of each revision that the store has from before a time; new attempts follow them.
 
         Use the time when the search first began: a resumed search then repeats its steps. Builds and starts nothing.
+        They guide the search and are no evidence: no round ran them in random order.
         """
         builds = self._session.store.subject_builds()
         for position, revision in enumerate(self.revisions):
@@ -86,13 +78,9 @@ class RevisionTester:
             failed = [failure for failure in failures if failure is not None]
             if failed:
                 self._failures[position] = failed[-1]
-            yield Attempts(
-                position=position,
-                worked=len(failures) - len(failed),
-                failed=len(failed),
-                final=any(failure.stage in FINAL for failure in failed),
-                stored=True,
-            )
+            samples = (Sample(position=position, value=float(failure is None)) for failure in failures)
+            search.tell(Built(position=position))
+            search.tell(Batch(samples=tuple(samples), stored=True))
 
     def _stored_invocations(self, subject: Subject, before: str) -> list[Failure | None]:
         """Return the first failure of each complete stored attempt of a build, `None` if everything worked."""
@@ -124,71 +112,65 @@ class RevisionTester:
                 failures.append(None)
         return failures
 
-    def search(
-        self, search: FailureSearch, journal: Journal, budget: Budget
-    ) -> Generator[Event, None, Answer]:
+    def search(self, search: Search, journal: Journal, budget: Budget) -> Generator[Event, None, Answer]:
         """Test revisions until the search is settled; `budget` limits new steps."""
         while not isinstance(action := self._ask(search, journal, budget), Settled):
-            (position,) = action.positions
-            revision = self.revisions[position]
-            journal.accepts([revision.id], 0)
-            observation = yield from self.attempt(position)
-            search.tell(observation)
+            names = self._names(action)
+            journal.accepts(names, 0)
+            yield from self._tell(search, action)
+            position = action.positions[-1]
             belief = search.belief
             yield journal.step(
-                action={"measure": revision.id, "position": position, "order": [revision.id]},
-                observation=self.observation_json(observation),
+                action={"measure": self.revisions[position].id, "position": position, "order": list(names)},
+                observation=self._observation,
                 belief=step_record.belief_json(belief, self.revisions),
-                words=self.words(observation, belief),
+                words=self._words(action, belief),
             )
         return action.answer
 
-    def _ask(self, search: FailureSearch, journal: Journal, budget: Budget) -> Measure | Settled:
+    def _ask(self, search: Search, journal: Journal, budget: Budget) -> Measure | Settled:
         """Ask for the next step, with the budget that applies to it."""
         for each in journal.budgets(budget):
             search.allow(each)
             action = search.ask()
-            if isinstance(action, Settled):
-                break
-            if journal.is_recorded([self.revisions[position].id for position in action.positions], 0):
+            if isinstance(action, Settled) or journal.is_recorded(self._names(action), 0):
                 break
         return action
 
-    def attempt(self, position: int) -> Generator[Event, None, Attempts]:
-        """Test a position once, and return the outcome as an observation."""
-        yield from self._ledger.build_ahead(position, self.revisions, variant=self._working.variant)
-        first = position not in self._attempts
-        began, self._invocation_seconds = self._ledger.seconds, 0.0
-        failure = yield from self._first_failure(position)
-        if failure is not None:
-            self._failures[position] = failure
-        building = self._ledger.seconds - began - self._invocation_seconds
-        return Attempts(
-            position=position,
-            worked=int(failure is None),
-            failed=int(failure is not None),
-            final=failure is not None and failure.stage in FINAL,
-            seconds=self._invocation_seconds,
-            build_seconds=max(building, 0.0) if first else None,
-        )
+    def _names(self, measure: Measure) -> list[str]:
+        return [self.revisions[position].id for position in measure.order]
 
-    def words(self, observation: Attempts, belief: Belief | None) -> str:
+    def _tell(self, search: Search, measure: Measure) -> Generator[Event, None, None]:
+        """Test the revisions of a request in its order, and report which worked."""
+        samples, spent, failed = [], 0.0, None
+        for position in measure.order:
+            yield from self._ledger.build_ahead(position, self.revisions, variant=self._working.variant)
+            first = position not in self._attempts
+            began, self._invocation_seconds = self._ledger.seconds, 0.0
+            failure = yield from self._first_failure(position)
+            if failure is not None:
+                self._failures[position] = failed = failure
+            if first:
+                building = max(self._ledger.seconds - began - self._invocation_seconds, 0.0)
+                search.tell(Built(position=position, seconds=building))
+            samples.append(Sample(position=position, value=float(failure is None)))
+            spent += self._invocation_seconds
+        search.tell(Batch(samples=tuple(samples), seconds=spent, certificate=measure.certificate))
+        worked = sum(sample.value == 1.0 for sample in samples)
+        self._observation = {"worked": worked, "failed": len(samples) - worked}
+        if failed is not None:
+            self._observation |= {"stage": failed.stage, "message": failed.message, "log": failed.log}
+
+    def _words(self, measure: Measure, belief: Belief | None) -> str:
         """Return the description of a step."""
-        label = self.revisions[observation.position].short
-        if observation.failed:
-            failure = self._failures[observation.position]
-            done = f"tried {label}: failed ({failure.stage})"
+        labels = [self.revisions[position].short for position in measure.positions]
+        if len(measure.order) == 1:
+            stage = self._observation.get("stage")
+            done = f"tried {labels[0]}: " + (f"failed ({stage})" if stage else "works")
         else:
-            done = f"tried {label}: works"
+            worked, tried = self._observation["worked"], len(measure.order)
+            done = f"round: tried {' and '.join(labels)} in random order: {worked} of {tried} worked"
         return done if belief is None else f"{done}; {belief_words(belief)}"
-
-    def observation_json(self, observation: Attempts) -> dict[str, Json]:
-        """Return the outcome of a step as the journal records it."""
-        data: dict[str, Json] = {"worked": observation.worked, "failed": observation.failed}
-        failure = self._failures.get(observation.position) if observation.failed else None
-        if failure is not None:
-            data |= {"stage": failure.stage, "message": failure.message, "log": failure.log}
-        return data
 
     def _first_failure(self, position: int) -> Generator[Event, None, Failure | None]:
         subject = Subject(revision=self.revisions[position], variant=self._working.variant)

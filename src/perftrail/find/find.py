@@ -49,8 +49,8 @@ from perftrail.model.subject import Subject
 from perftrail.model.target import Working
 from perftrail.ports import FunctionSource
 from perftrail.results.measured import MeasuredHere
-from perftrail.search import ManySearch
-from perftrail.search.failing import FailureSearch
+from perftrail.search import ManySearch, Search
+from perftrail.search.scale import Scale
 from perftrail.studyfile import mistake
 
 if TYPE_CHECKING:
@@ -287,9 +287,10 @@ class Find:
         prior = included.weights(self._prior.weights)
         tester = RevisionTester(self._session, working, wanted, self._ledger)
         benchmark, *_ = benchmarks = tuple(dict.fromkeys(name for name, _ in working.benchmark_points))
-        search = FailureSearch(self._request.question(len(wanted), prior=prior))
-        for attempts in tester.stored_attempts(before=self._first_started):
-            search.tell(attempts)
+        seed = seed_of("find", journal.name, working.name)
+        question = self._request.question(len(wanted), prior=prior, seed=seed)
+        search = Search(replace(question, scale=Scale.RATE, linked=False))
+        tester.tell_stored(search, before=self._first_started)
         answer = yield from tester.search(search, journal, self._request.budget)
         return FindAnswer(
             answer=included.answer(answer),
@@ -478,14 +479,13 @@ class Find:
         ids = [revision.id for revision in self._revisions]
         targets: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
         named = [[target.name, target.variant] for target in targets]
-        version = () if isinstance(goal, Working) else (SEARCH_VERSION,)
         reasons = dict.fromkeys(reason for each in self._profile_priors.values() for reason in each.reasons)
         # Empty for one source, so that the names of existing searches stay valid.
         pinned: list[object] = [pins] if (pins := self._session.pins.as_json()) else []
         pinned += [] if self._session.study.build.pin else ["as linked"]
         return SearchRecord(
             key=content_key(
-                ids, named, request.threshold, request.confidence, request.thorough, *version, *pinned
+                ids, named, request.threshold, request.confidence, request.thorough, SEARCH_VERSION, *pinned
             ),
             machine=self._session.machine.id,
             started=now(),

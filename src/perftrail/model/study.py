@@ -100,6 +100,9 @@ class MeasurePolicy:
 THRESHOLD = 0.05
 """The smallest change worth finding of a study that sets none."""
 
+RATE_THRESHOLD = 0.1
+"""The smallest change of a rate that is worth finding, in shares of all runs, unless the study has a threshold."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindPolicy:

@@ -326,7 +326,7 @@ def _stored_answer(answer: Mapping[str, Json], known: Mapping[str, Revision]) ->
         ),
         suspicion=next(_suspicions(answer, _metric(answer)), ""),
         no_change_sentence=_never_began(
-            verdict, confidence, round(_number(answer.get("builds"))), len(failures)
+            verdict, confidence, round(_number(answer.get("builds"))), len(failures), least
         )
         if searched_for_failures
         else "",
@@ -429,7 +429,7 @@ def _effect(change: Mapping[str, Json], name: str = "effect") -> Effect | None:
 def _difference(answer: Mapping[str, Json], name: str) -> Effect | None:
     """Return the difference from end to end, or the rest of it; `None` if they were not compared."""
     found = answer.get(name)
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or "ratio" not in found:
         return None
     return Effect(value=_number(found["ratio"]), low=_number(found["low"]), high=_number(found["high"]))
 
@@ -598,16 +598,21 @@ def _smaller(answer: AnswerFacts) -> str:
     return f"; {what}: {sizes}"
 
 
-def _never_began(verdict: str, confidence: float, tried: int, unusable: int) -> str:
+def _never_began(verdict: str, confidence: float, tried: int, unusable: int, least: Json) -> str:
     """Return why no revision is named where a program began to fail."""
     if verdict == "unclear":
         return "where the program began to fail"
+    seen = (
+        f"; a difference above {100 * least:.2g} points would have been seen"
+        if isinstance(least, float)
+        else ""
+    )
     if not unusable:
-        return f"the program did not begin to fail, probability {probability(confidence)}"
+        return f"the program did not begin to fail, probability {probability(confidence)}{seen}"
     if unusable == tried:
         revisions = counted(tried, "tried revision")
         return f"the program fails already at the old end of the range, and in each of {revisions}"
-    return f"the program fails equally often along the range, probability {probability(confidence)}"
+    return f"the program fails equally often along the range, probability {probability(confidence)}{seen}"
 
 
 def change_words(answer: FindAnswer, number: int) -> str:

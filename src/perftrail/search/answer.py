@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from perftrail.search.scale import Scale
+
 
 class Purpose(StrEnum):
     """Why a search asks for a batch, where the belief after it does not explain it."""
@@ -69,7 +71,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """The ratio after/before with its 95 % interval."""
+    """The ratio after/before, or the difference after − before, with its 95 % interval."""
 
     value: float
     low: float
@@ -82,9 +84,10 @@ class Summary:
 
     `blocks` is the number of rounds that ran both, `invocations` the number of their runs. `error` bounds the
     probability of such strong evidence if the builds are equal (for equal builds: if they differ by the threshold).
-    `layouts` counts the drawn layouts, 1 if the builds were measured as linked. `is_only_change`: no other change of
-    the threshold is left between the measured builds; `possible` is the largest one that is not excluded, as a ratio
-    minus one. `spread` is the ratio of the later build's spread to the earlier's, `None` unless they certainly differ.
+    `layouts` counts the drawn layouts, 1 if the builds were measured as linked, 0 for a rate. `is_only_change`: no
+    other change of the threshold is left between the measured builds; `possible` is the largest one that is not
+    excluded, as a ratio minus one or a difference. `spread` is the ratio of the later build's spread to the earlier's,
+    `None` unless they certainly differ.
     """
 
     blocks: int
@@ -102,7 +105,7 @@ class Change:
 
     `confidence` is the probability that the culprit is among `positions`. For a ramp, `positions` are the revisions
     that it spans. `before` and `after` are levels in the metric's own unit. They and `effect` are `None` if one side
-    has no usable revision. `certificate` is the evidence of the rounds.
+    has no usable revision, and `effect` for a rate: its levels state it. `certificate` is the evidence of the rounds.
     """
 
     positions: tuple[int, ...]
@@ -142,7 +145,8 @@ class Answer:
     not. `ends` is the difference of the outermost measured builds, `rest` what `changes` do not explain of it; both
     `None` without rounds. `unseen` is the longest gap without a measured revision: the builds around it, `None` if
     every revision is measured. `confidence` is the probability that the verdict is right; for `unclear` that of the
-    likeliest statement. `minimum_detectable`: no further change of this relative size is between the measured builds,
+    likeliest statement. `scale` is how values are compared: `minimum_detectable`, `ends` and `rest` are on it.
+    `minimum_detectable`: no further change of this relative size is between the measured builds,
     infinite when nothing was measured. `reason` states why the search ended here. `certificate` confirms `none`;
     each change has its own. `suspected` are changes that could not be certified. `layouts_hide`: only more memory
     layouts can decide, because builds without a change differ, too.
@@ -160,6 +164,7 @@ class Answer:
     below_threshold: tuple[Change, ...] = ()
     suspected: tuple[Suspicion, ...] = ()
     layouts_hide: bool = False
+    scale: Scale = Scale.RATIO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

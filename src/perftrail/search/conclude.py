@@ -11,6 +11,7 @@ import numpy as np
 from perftrail.search.answer import Answer, Change, Effect, Kind, Summary, Suspicion, Verdict
 from perftrail.search.forecast import LARGEST, rounds_left
 from perftrail.search.rounds import EFFICIENCY, FEWEST_ROUNDS, Finding
+from perftrail.search.scale import Scale
 from perftrail.stats.ratios import compare_unpaired
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class _Conclusion:
 
     def __init__(self, question: Question, evidence: Evidence, rounds: Rounds, layouts: LayoutGuard) -> None:
         self._question, self._evidence, self._rounds = question, evidence, rounds
-        self._layouts = layouts
+        self._scale, self._layouts = question.scale, layouts
         self._tau = layouts.hidden
         self._gaps = rounds.gaps()
         self._runs = rounds.between_changes(self._gaps)
@@ -86,7 +87,8 @@ class _Conclusion:
             confidence=self._confidence(verdict, changes, suspected),
             minimum_detectable=self._possible,
             reason=reason or self._reason(changes, suspected, whole=whole),
-            ends=_product(self._gaps, ()) if len(ends.differences) < FEWEST_ROUNDS else _effect(ends),
+            scale=self._scale,
+            ends=self._sum(self._gaps, ()) if len(ends.differences) < FEWEST_ROUNDS else self._effect(ends),
             rest=self._rest(),
             unseen=rounds.longest_unseen(),
             certificate=self._summary(ends) if certified else None,
@@ -101,7 +103,7 @@ class _Conclusion:
         return (
             len(run.gaps) > 1
             and not run.is_equal
-            and abs(rest) >= self._question.threshold_log
+            and abs(rest) >= self._question.threshold_on_scale
             and self._rounds.is_certain(run.ends)
             and all(each.finding in (Finding.EQUAL, Finding.BELOW) for each in run.gaps)
         )
@@ -124,14 +126,14 @@ class _Conclusion:
 
     @property
     def _possible(self) -> float:
-        """The largest change between measured builds that is not excluded, as a ratio minus one."""
-        return math.expm1(min(max(map(_bound, self._runs), default=0.0), LARGEST))
+        """The largest change between measured builds that is not excluded, a relative one or a difference."""
+        return self._scale.change(max(map(_bound, self._runs), default=0.0))
 
     def _rest(self) -> Effect | None:
         """Return what no change explains of the difference of the ends."""
         gradual = [each for run in self._gradual for each in run.gaps]
         left = [each for each in self._gaps if each not in self._found and each not in gradual]
-        return _product(left, [run for run in self._runs if run not in self._gradual])
+        return self._sum(left, [run for run in self._runs if run not in self._gradual])
 
     def _confidence(
         self, verdict: Verdict, changes: Sequence[Change], suspected: Sequence[Suspicion]
@@ -153,7 +155,7 @@ class _Conclusion:
             confidence=(1 - summary.error) * (1 - (self._layouts.chance(gap) or 0.0)),
             before=before,
             after=after,
-            effect=_effect(gap),
+            effect=None if self._scale is Scale.RATE else self._effect(gap),
             certificate=summary,
         )
 
@@ -168,12 +170,12 @@ class _Conclusion:
         doubt = self._layouts.chance(gap) if gap.is_named else None
         return Suspicion(
             positions=self._positions(gap),
-            confidence=gap.reaches(self._question.threshold_log) if doubt is None else 1 - doubt,
+            confidence=gap.reaches(self._question.threshold_on_scale) if doubt is None else 1 - doubt,
             evidence=evidence,
             needed=1 / self._rounds.level,
             blocks_left=rounds_left(gap, self._rounds.level),
-            possible=math.expm1(min(_largest(gap), LARGEST)),
-            observed=math.exp(gap.size),
+            possible=self._scale.change(_largest(gap)),
+            observed=None if self._scale is Scale.RATE else self._scale.effect(gap.size),
             doubted=doubt is not None,
         )
 
@@ -186,8 +188,8 @@ class _Conclusion:
             error=1 - self._question.confidence
             if is_equal
             else min(1.0, DIRECTIONS * math.exp(-gap.evidence)),
-            layouts=self._evidence.layouts_of(gap.first, gap.last),
-            is_only_change=not (self._undecided or self._doubted),
+            layouts=0 if self._scale is Scale.RATE else self._evidence.layouts_of(gap.first, gap.last),
+            is_only_change=not (self._undecided or self._doubted or self._possible >= self._unbounded),
             possible=self._possible,
             spread=self._spread_ratio(gap),
         )
@@ -200,7 +202,11 @@ class _Conclusion:
     def _levels(self, gap: Gap) -> tuple[float, float]:
         """Return the levels of both builds in the metric's own unit, around the middle of their medians."""
         middle = sum(float(np.median(each)) for each in self._values(gap)) / 2
-        return math.exp(middle - gap.size / 2), math.exp(middle + gap.size / 2)
+        if self._scale is Scale.RATE:
+            # With half an outcome of each kind: 8 of 8 runs do not show a rate of 100 %.
+            before, after = ((float(each.sum()) + 0.5) / (len(each) + 1) for each in self._values(gap))
+            return before, after
+        return self._scale.as_value(middle - gap.size / 2), self._scale.as_value(middle + gap.size / 2)
 
     def _spread_ratio(self, gap: Gap) -> float | None:
         """Return the ratio of the two builds' spreads if it certainly is not one, by the rank-sum test of distances.
@@ -208,7 +214,8 @@ class _Conclusion:
         The F test is not valid here: real samples are not normal.
         """
         values = self._values(gap)
-        if self._rounds.is_same(gap.first, gap.last) or min(map(len, values)) < FEWEST_FOR_SPREAD:
+        few = min(map(len, values)) < FEWEST_FOR_SPREAD
+        if self._rounds.is_same(gap.first, gap.last) or few or self._scale is Scale.RATE:
             return None
         before, after = (np.abs(each - np.median(each)) for each in values)
         before, after = before[before > 0.0], after[after > 0.0]
@@ -216,6 +223,34 @@ class _Conclusion:
             return None
         found = compare_unpaired(before.tolist(), after.tolist(), level=SPREAD_ERROR)
         return found.effect if found.low > 1.0 or found.high < 1.0 else None
+
+    def _effect(self, gap: Gap) -> Effect:
+        return self._interval(gap.size, _own_error(gap))
+
+    def _interval(self, size: float, error: float) -> Effect:
+        low, high = size - QUANTILE * error, size + QUANTILE * error
+        if self._scale is Scale.RATE:
+            low, high = max(low, -1.0), min(high, 1.0)
+        value, low, high = map(self._scale.effect, (size, low, high))
+        return Effect(value=value, low=low, high=high)
+
+    def _sum(self, gaps: Sequence[Gap], runs: Sequence[Run]) -> Effect | None:
+        """Return the sum of gaps. The ends of a run are compared directly where rounds ran both."""
+        direct = [run for run in runs if len(run.ends.differences) >= FEWEST_ROUNDS]
+        covered = [each for run in direct for each in run.gaps]
+        parts = [*(run.ends for run in direct), *(each for each in gaps if each not in covered)]
+        error = math.sqrt(sum(_own_error(each) ** 2 for each in parts))
+        return self._interval(sum(each.size for each in parts), error) if math.isfinite(error) else None
+
+    @property
+    def _unbounded(self) -> float:
+        """The largest change that the scale has."""
+        return 1.0 if self._scale is Scale.RATE else math.inf
+
+    def _words(self, size: float) -> str:
+        if self._scale is Scale.DIFFERENCE:
+            return f"{size:.3g}"
+        return f"{100 * size:.2g} {'points' if self._scale is Scale.RATE else '%'}"
 
     def _reason(  # noqa: PLR0911 - one return for each reason, in their order
         self, changes: Sequence[Change], suspected: Sequence[Suspicion], *, whole: bool
@@ -236,8 +271,10 @@ class _Conclusion:
         if not changes and not self._ends_are_equal:
             return "the ends differ, but no measured revision changed it by the threshold or more"
         if not changes:
-            within = f" within {100 * self._possible:.2g} %" if self._possible else ""
+            within = f" within {self._words(self._possible)}" if self._possible else ""
             return f"the ends are equal{within}"
+        if self._scale is Scale.RATE and self._possible >= self._unbounded:
+            return "the rounds ran only the builds around the change"
         if any(change.kind is Kind.RAMP for change in changes):
             return "the level changes gradually: no single revision reaches the threshold where it does"
         if all(len(change.positions) == 1 for change in changes):
@@ -278,13 +315,11 @@ def _largest(gap: Gap) -> float:
     return max(0.0, -gap.limits.low, gap.limits.high)
 
 
-def _effect(gap: Gap) -> Effect:
-    return _interval(gap.size, _own_error(gap))
-
-
 def _own_error(gap: Gap) -> float:
     """Return the standard error of a gap, not below what its differences show: one build may scatter more."""
     count = len(gap.differences)
+    if set(gap.differences.tolist()) <= {-1.0, 0.0, 1.0}:
+        return gap.error
     if count < FEWEST_FOR_SPREAD or not gap.error:
         return gap.error
     own = float(np.median(np.abs(gap.differences - np.median(gap.differences)))) / NORMAL_DEVIATION
@@ -294,17 +329,3 @@ def _own_error(gap: Gap) -> float:
 def _most(gap: Gap) -> float:
     """Return the bound of a gap's difference in either direction."""
     return abs(gap.size) + QUANTILE * _own_error(gap)
-
-
-def _interval(size: float, error: float) -> Effect:
-    low, high = max(size - QUANTILE * error, -LARGEST), min(size + QUANTILE * error, LARGEST)
-    return Effect(value=math.exp(size), low=math.exp(low), high=math.exp(high))
-
-
-def _product(gaps: Sequence[Gap], runs: Sequence[Run]) -> Effect | None:
-    """Return the product of gaps. The ends of a run are compared directly where rounds ran both."""
-    direct = [run for run in runs if len(run.ends.differences) >= FEWEST_ROUNDS]
-    covered = [each for run in direct for each in run.gaps]
-    parts = [*(run.ends for run in direct), *(each for each in gaps if each not in covered)]
-    error = math.sqrt(sum(_own_error(each) ** 2 for each in parts))
-    return _interval(sum(each.size for each in parts), error) if math.isfinite(error) else None

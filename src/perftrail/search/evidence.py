@@ -12,6 +12,7 @@ import numpy as np
 
 from perftrail.search.drift import Drift, RecordedBatch
 from perftrail.search.observation import Batch, BootSession, Built, CannotRelink, Unusable
+from perftrail.search.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,9 +88,11 @@ class Evidence:
         good = [sample for sample in batch.samples if sample.value is not None]
         self._sampled |= {self.build_of(sample.position) for sample in good}
         self._batches.append(self._recorded(batch, self.session))
+        self._noisy += sum(sample.noisy for sample in batch.samples)
+        if batch.stored:
+            return
         self._sample_seconds += batch.seconds
         self._sample_count += len(batch.samples)
-        self._noisy += sum(sample.noisy for sample in batch.samples)
         self.invocations += len(batch.samples) * self._question.invocations_per_sample
         self.seconds += batch.seconds + batch.relink_seconds
         if batch.layout:
@@ -212,7 +215,7 @@ class Evidence:
         """
         values = self._raw_values()
         found = [float(values[build].min()) for build in builds if build in values]
-        step = math.log1p(self._finest_step() / min(found)) if found else 0.0
+        step = self._step_at(min(found)) if found else 0.0
         return step if sigma < 0.4 * step else 0.0
 
     @property
@@ -246,9 +249,13 @@ class Evidence:
 
     @property
     def resolution(self) -> float:
-        """The metric's finest step relative to its values, on the logarithmic scale; zero for one without steps."""
+        """The metric's finest step on its scale, at its median value; zero for one without steps."""
         values = list(self._raw_values().values())
-        return math.log1p(self._finest_step() / float(np.median(np.concatenate(values)))) if values else 0.0
+        return self._step_at(float(np.median(np.concatenate(values)))) if values else 0.0
+
+    def _step_at(self, value: float) -> float:
+        step = self._finest_step()
+        return math.log1p(step / value) if self._question.scale is Scale.RATIO else step
 
     def _finest_step(self) -> float:
         """Return the metric's finest step in its own unit; zero for one without steps.
@@ -267,14 +274,16 @@ class Evidence:
             values: dict[int, list[float]] = {}
             for recorded in self._batches:
                 for build, value in recorded.values:
-                    values.setdefault(build, []).append(math.exp(value))
+                    values.setdefault(build, []).append(self._question.scale.as_value(value))
             self._raw = {build: np.array(group) for build, group in values.items()}
         return self._raw
 
     @property
     def largest_scatter(self) -> float:
-        """The largest distance of two values of one build, in logarithms."""
-        return max((float(np.ptp(np.log(each))) for each in self._raw_values().values()), default=0.0)
+        """The largest distance of two values of one build, on the metric's scale."""
+        logs = self._question.scale is Scale.RATIO
+        values = (np.log(each) if logs else each for each in self._raw_values().values())
+        return max((float(np.ptp(each)) for each in values), default=0.0)
 
     def count(self, position: int) -> int:
         """Number of samples of a position's build, in all layouts."""
@@ -286,8 +295,12 @@ class Evidence:
 
     def _corrected(self) -> dict[int, tuple[Floats, ...]]:
         if self._samples is None:
-            drift = Drift(self._batches, self.reference)
-            self._samples, self._calm = drift.samples(), drift.calm
+            if self._question.scale is Scale.RATE:
+                raw = self._raw_values()
+                self._samples = {build: (np.sort(values),) for build, values in raw.items()}
+            else:
+                drift = Drift(self._batches, self.reference)
+                self._samples, self._calm = drift.samples(), drift.calm
         return self._samples
 
     def all_samples(self, position: int) -> Floats:
@@ -298,11 +311,12 @@ class Evidence:
 
 def _finest_step(by_build: Sequence[Floats]) -> float:
     """Return the largest power of ten of which all values are multiples; zero without any."""
-    values = np.concatenate([np.empty(0), *by_build])
+    values = np.abs(np.concatenate([np.empty(0), *by_build]))
+    values = values[values > 0.0]
     if len(values) < 4:
         return 0.0
     smallest = float(values.min())
-    are_counts = smallest >= 9.5 and all(np.ptp(group) <= 1e-9 * group[0] for group in by_build)
+    are_counts = smallest >= 9.5 and all(np.ptp(group) <= 1e-9 * abs(group[0]) for group in by_build)
     for digits in range(4):
         power: float = 10.0 ** (math.floor(math.log10(smallest * (1 + 1e-9))) - digits)
         if digits == 0 and are_counts:

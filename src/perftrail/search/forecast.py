@@ -92,7 +92,7 @@ def work_left(
         least, most = (EXACT_ROUNDS, EXACT_ROUNDS) if question.counted else USUAL_ROUNDS
         runs = max(4 * most * each, USUAL_RUNS[1] - invocations)
         return WorkLeft(runs=(2 * least * each, runs), builds=(0, halvings + USUAL_BUILDS[1]))
-    forecasts = [open_rounds(gap, question.threshold_log, rounds.level) for gap in pairs]
+    forecasts = [open_rounds(gap, question.threshold_on_scale, rounds.level) for gap in pairs]
     builds = len({end for gap in pairs for end in (gap.first, gap.last)})
     dividing = 0 if belief is None or belief.no_change > 0.5 else halvings
     most = max(most for _, most in forecasts) + dividing * FORECAST_ROUNDS

@@ -15,13 +15,13 @@ import numpy as np
 from perftrail.search import policy
 from perftrail.search.answer import Measure
 from perftrail.search.policy import CostModel
-from perftrail.search.posterior import infer, narrowest
+from perftrail.search.posterior import belief_of, infer, narrowest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from perftrail.search.evidence import Evidence
-    from perftrail.search.posterior import LikelyChange, Posterior
+    from perftrail.search.posterior import Belief, LikelyChange, Posterior
     from perftrail.search.question import Question
 
 LARGE_ENOUGH = 0.5
@@ -112,6 +112,11 @@ class Guide:
             self._posterior = infer(self.question, self._evidence, self._cumulative, known=self._earlier)
             self._earlier = self._posterior
         return self._posterior
+
+    @property
+    def belief(self) -> Belief:
+        """The current belief; needs two usable revisions."""
+        return belief_of(self.posterior, self.question.scale)
 
     def located(self) -> tuple[int, ...]:
         """Return the builds around each likely change, ascending."""

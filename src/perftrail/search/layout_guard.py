@@ -83,7 +83,7 @@ class LayoutGuard:
         if not self.is_needed or len(self._rounds.gaps()) <= most_builds(self._question):
             return 0.0
         tau = self._separate().tau
-        return tau if tau > HIDDEN * self._question.threshold_log else 0.0
+        return tau if tau > HIDDEN * self._question.threshold_on_scale else 0.0
 
     def chance(self, change: Gap) -> float | None:
         """Return how probably layouts alone explain a certain change; `None` if they cannot."""

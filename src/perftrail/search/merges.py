@@ -284,7 +284,7 @@ class _Line:
 def _cancel(answer: Answer, question: Question) -> bool:
     """Whether several changes on a line cancel, so that its ends do not differ."""
     sizes = [math.log(change.effect.value) for change in answer.changes if change.effect is not None]
-    return len(sizes) > 1 and abs(sum(sizes)) < question.threshold_log / 2
+    return len(sizes) > 1 and abs(sum(sizes)) < question.threshold_on_scale / 2
 
 
 def _prior(revisions: int) -> tuple[float, ...]:

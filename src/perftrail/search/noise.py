@@ -108,12 +108,12 @@ class Grid:
 def build_grid(question: Question, evidence: Evidence) -> Grid:
     """Return the grid of sigma and tau around a robust estimate of the samples' spread."""
     spread, freedom = pooled_spread(_comparable(evidence))
-    least = question.threshold_log / (4.0 if freedom == 0 else RESOLUTION)
+    least = question.threshold_on_scale / (4.0 if freedom == 0 else RESOLUTION)
     centre = _rounded(max(spread, least, 0.3 * evidence.resolution))
     error = min(0.9 / math.sqrt(max(freedom, 1)), 0.6)
     offsets = SIGMA_OFFSETS if error > 0.1 else np.zeros(1)
     sigmas = centre * np.exp(_rounded(error) * offsets)
-    most = MOST_TAU * question.threshold_log
+    most = MOST_TAU * question.threshold_on_scale
     least_tau = _rounded(max(0.1 * centre, 1e-4), 4)
     count = 1 + max(0, math.ceil(math.log(most / least_tau) / math.log(TAU_STEP)))
     taus = least_tau * TAU_STEP ** np.arange(count)
@@ -169,13 +169,13 @@ def build_lattice(question: Question, grid: Grid, groups: Sequence[Floats]) -> L
             break
         step *= 1.5
     low, high = float(likely[0]), float(likely[-1])
-    margin = max(4 * grid.centre, question.threshold_log)
+    margin = max(4 * grid.centre, question.threshold_on_scale)
     between = np.linspace(low - margin, high + margin, 48)
     fine = index * step
     gaps = np.min(np.abs(between[:, None] - fine[None, :]), axis=1) > step
     nodes = np.sort(np.concatenate([fine, between[gaps]]))
     edges = np.concatenate([[nodes[0] - step / 2], (nodes[1:] + nodes[:-1]) / 2, [nodes[-1] + step / 2]])
-    reach = max(1.5 * (high - low), 10 * question.threshold_log)
+    reach = max(1.5 * (high - low), 10 * question.threshold_on_scale)
     return Lattice(nodes=nodes, weights=np.diff(edges), reach=reach)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One sample: the position of its build, and the natural logarithm of the value.
+    """One sample: the position of its build, and the value on the metric's scale, for ratios its natural logarithm.
 
     `value` is `None` if the invocation failed; `noisy` marks a sample that other load disturbed.
     """
@@ -31,7 +31,7 @@ class Batch:
 
     `seconds` is the cost of all samples. `layout` is the seed with which their builds were relinked, at a
     cost of `relink_seconds`; 0 for the builds as linked by the recipe. `certificate` marks a block that a
-    certificate requested, in random order.
+    certificate requested, in random order. `stored`: the samples are older than the search, and count in no budget.
     """
 
     samples: tuple[Sample, ...]
@@ -39,6 +39,7 @@ class Batch:
     layout: int = 0
     relink_seconds: float = 0.0
     certificate: bool = False
+    stored: bool = False
 
     def __post_init__(self) -> None:
         _check_seconds("batch", self.seconds)

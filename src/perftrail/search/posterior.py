@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from perftrail.search.evidence import Evidence
     from perftrail.search.noise import Grid, Lattice
     from perftrail.search.question import Question
+    from perftrail.search.scale import Scale
 
     Floats = npt.NDArray[np.float64]
     Indices = npt.NDArray[np.int64]
@@ -389,8 +390,8 @@ class _Chain:
             for first, last in (before, after)
         )
         below = np.cumsum(other, axis=1)
-        edges = np.searchsorted(nodes, nodes + question.threshold_log, side="left") - 1
-        starts = np.searchsorted(nodes, nodes - question.threshold_log, side="right") - 1
+        edges = np.searchsorted(nodes, nodes + question.threshold_on_scale, side="left") - 1
+        starts = np.searchsorted(nodes, nodes - question.threshold_on_scale, side="right") - 1
         padded = np.concatenate([np.zeros((len(kept), 1)), below], axis=1)
         within = padded[:, edges + 1] - padded[:, starts + 1]
         return float(np.clip(1.0 - weight @ (one * within).sum(axis=1), 0.0, 1.0))
@@ -482,10 +483,10 @@ class Belief:
         return dict(self.at_or_before).get(position)
 
 
-def belief_of(posterior: Posterior) -> Belief:
+def belief_of(posterior: Posterior, scale: Scale) -> Belief:
     """Return a snapshot of a posterior: for several changes, the one with the least certain position."""
     if not posterior.guesses:
-        level = math.exp(posterior.level)
+        level = scale.as_value(posterior.level)
         return Belief(
             at_or_before=tuple((position, 0.0) for position in posterior.positions),
             no_change=posterior.no_change,
@@ -503,8 +504,8 @@ def belief_of(posterior: Posterior) -> Belief:
         no_change=posterior.no_change,
         candidates=posterior.positions[gaps.stop] - posterior.positions[gaps.start],
         span=(posterior.positions[gaps.start], posterior.positions[gaps.stop]),
-        before=math.exp(_level(change, change.before.mean)),
-        after=math.exp(_level(change, change.after.mean)),
+        before=scale.as_value(_level(change, change.before.mean)),
+        after=scale.as_value(_level(change, change.after.mean)),
         sigma=posterior.sigma,
         tau=posterior.tau,
     )

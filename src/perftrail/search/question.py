@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search.budget import Budget, Costs
+from perftrail.search.scale import Scale
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,7 +25,8 @@ class Question:
     Both ends belong to the history. The culprit is the first position with the new level, so it is one of
     ``1..revisions-1``.
 
-    `threshold` is the smallest relative change worth finding (0.05 is 5 %). `confidence` is that of each
+    `threshold` is the smallest change worth finding: a relative one (0.05 is 5 %), for other scales than the ratio a
+    difference, of rates in shares (0.05 is five percentage points). `confidence` is that of each
     change, and of the statement that there is none. `prior` weights each position as the culprit (length
     `revisions`, the first is not used; need not sum to one), `None` is a uniform prior. As weights may be wrong, a
     tenth of the probability is spread uniformly over all positions with a weight above zero; zero excludes.
@@ -40,6 +42,7 @@ class Question:
 
     revisions: int
     threshold: float = 0.05
+    scale: Scale = Scale.RATIO
     confidence: float = 0.99
     prior: tuple[float, ...] | None = None
     no_change: float = 0.2
@@ -101,12 +104,12 @@ class Question:
     @property
     def has_layouts(self) -> bool:
         """Whether the place of code in memory can change the metric: not a count, nor what an interpreter runs."""
-        return self.linked and not self.counted
+        return self.linked and not self.counted and self.scale is not Scale.RATE
 
     @property
-    def threshold_log(self) -> float:
-        """The smallest change worth finding on the scale of natural logarithms, log(1 + threshold)."""
-        return math.log1p(self.threshold)
+    def threshold_on_scale(self) -> float:
+        """The smallest change worth finding on the metric's scale: log(1 + threshold) for ratios."""
+        return self.scale.on_scale(self.threshold)
 
 
 def _require(holds: bool, name: str, value: object, rule: str) -> None:

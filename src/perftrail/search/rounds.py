@@ -25,10 +25,11 @@ import numpy as np
 from perftrail.search import policy
 from perftrail.search.answer import Measure, Purpose
 from perftrail.search.drift import pooled_spread
+from perftrail.search.scale import Scale, rate_bounds, rate_error
 from perftrail.stats.comparison import Bounds, bounds, centre, log_wealth, scales
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -111,9 +112,9 @@ class Finding(StrEnum):
 class Gap:
     """Two builds, at the positions `first` and `last`, and the rounds that ran both. Equal only to itself.
 
-    `differences` (n,) are logarithms, later minus earlier. `size` is their centre and `error` its standard error;
-    `limits` exclude other sizes with an error of at most `PART_LEVEL` for each bound. `evidence` is the logarithm of
-    the wealth of bets on a difference.
+    `differences` (n,) are on the metric's scale, later minus earlier. `size` is their centre and `error` its standard
+    error; `limits` exclude other sizes with an error of at most `PART_LEVEL` for each bound. `evidence` is the
+    logarithm of the wealth of bets on a difference.
     """
 
     first: int
@@ -193,10 +194,12 @@ class Rounds:
         self._now = (-1, -1)
         self._gaps: list[Gap] = []
         self._compared: dict[tuple[int, int], Gap] = {}
-        self._known_bounds: dict[tuple[int, int], tuple[tuple[bytes, bytes, float], Bounds]] = {}
+        self._known_bounds: dict[tuple[int, int], tuple[tuple[bytes, bool, float], Bounds]] = {}
         self._cumulative = np.cumsum(question.weights())
         self.spread = 0.0
         self._is_coarse = False
+        self.focus: tuple[int, int] | None = None
+        """The only gap that the rounds of a rate run until it is decided."""
 
     def add(self, positions: Iterable[int]) -> None:
         """Put builds on the map."""
@@ -220,8 +223,8 @@ class Rounds:
 
     @property
     def threshold(self) -> float:
-        """The smallest difference that is of interest, in logarithms."""
-        return self._question.threshold_log
+        """The smallest difference that is of interest, on the metric's scale."""
+        return self._question.threshold_on_scale
 
     @property
     def level(self) -> float:
@@ -244,7 +247,9 @@ class Rounds:
         found = [np.sort(self.differences(*pair)) for pair in pairs]
         spread, freedom = pooled_spread([each for each in found if len(each) > 1])
         self.spread = spread if freedom > 2 else 0.0
-        self._is_coarse = self._evidence.resolution > COARSE * self._question.threshold_log
+        self._is_coarse = (
+            self._is_rate or self._evidence.resolution > COARSE * self._question.threshold_on_scale
+        )
         return [self.compare(*pair) for pair in pairs]
 
     def runs(self, gaps: Sequence[Gap]) -> list[Run]:
@@ -285,7 +290,7 @@ class Rounds:
     def ask(self) -> Measure | None:
         """Return the next round; `None` once nothing is open. Divides what is worth it."""
         while True:
-            runs = self.runs(self.gaps())
+            runs = [] if self._has_focus() else self.runs(self.gaps())
             divided = {
                 (each.first, each.last): middle
                 for run in runs
@@ -298,6 +303,13 @@ class Rounds:
             self._map |= set(divided.values())
         ends = {end for each in self.open_pairs() for end in (each.first, each.last)}
         return self.round_of(ends, Purpose.ROUND) if ends else None
+
+    def _has_focus(self) -> bool:
+        """Whether the rounds only run one gap now."""
+        return any(
+            (each.first, each.last) == self.focus and (each.finding is Finding.OPEN or each.is_named)
+            for each in self.gaps()
+        )
 
     def round_of(self, builds: Iterable[int], purpose: Purpose) -> Measure:
         """Return a round of builds: once each in random order, in a new layout where builds can be linked again."""
@@ -325,6 +337,9 @@ class Rounds:
     def open_pairs(self) -> list[Gap]:
         """Return the comparisons that are not decided: of gaps first, then of everything between two changes."""
         gaps = self.gaps()
+        for each in gaps:
+            if (each.first, each.last) == self.focus and (each.finding is Finding.OPEN or each.is_named):
+                return [] if each.is_named else [each]
         found = [each for run in self.runs(gaps) for each in self.left(run)]
         return found or [each for run in self.between_changes(gaps) for each in self.left(run)]
 
@@ -352,7 +367,7 @@ class Rounds:
 
     def _open_gaps(self, run: Run) -> list[Gap]:
         errors = STRICT_ERRORS if run.ends.is_likely else FLAT_ERRORS
-        threshold, alone = self._question.threshold_log, len(run.gaps) == 1
+        threshold, alone = self._question.threshold_on_scale, len(run.gaps) == 1
         return [
             each
             for each in run.gaps
@@ -414,6 +429,7 @@ class Rounds:
         if 1 < count < FEW:
             spread = max(spread, float(np.std(found, ddof=1)) / FEW_EXCESS)
         error = spread * EFFICIENCY / math.sqrt(count) if count else math.inf
+        error = rate_error(found) if self._is_rate else error
         limits, evidence = Bounds(low=-math.inf, high=math.inf), 0.0
         same = self.is_same(first, last)
         if same:
@@ -422,13 +438,9 @@ class Rounds:
             error, limits = 0.0, Bounds(low=float(found.min()), high=float(found.max()))
             evidence = math.inf if (limits.low > 0) | (limits.high < 0) else 0.0
         elif count:
-            scale = scales(found, robust=not self._is_coarse)
             whole = (first, last) == (self.positions[0], self.positions[-1])
             level = 1 - self._question.confidence if whole else PART_LEVEL
-            limits = self._bounds((first, last), found, scale, level)
-            builds = self._evidence.build_of(first), self._evidence.build_of(last)
-            step = np.array([self._evidence.undithered_step(self.spread, *builds)])
-            evidence = float(log_wealth(math.copysign(1.0, size) * found, scale, step)[0])
+            limits, evidence = self._tested(first, last, found, level)
         gap = Gap(
             first=first,
             last=last,
@@ -441,14 +453,31 @@ class Rounds:
         )
         return gap if same else replace(gap, finding=self._finding(gap))
 
-    def _bounds(
-        self, pair: tuple[int, int], found: Floats, scale: float | Floats, level: float
+    def _tested(self, first: int, last: int, found: Floats, level: float) -> tuple[Bounds, float]:
+        """Return the sizes that bets do not exclude, and the log-wealth of those on a difference."""
+        signed = math.copysign(1.0, self._size(found)) * found
+        if self._is_rate:
+            # Equal outcomes of a pair are ties, on which the bets on its sign stake nothing.
+            limits = self._known((first, last), found, level, rate_bounds)
+            return limits, float(log_wealth(signed, 1.0, np.zeros(1))[0])
+        scale = scales(found, robust=not self._is_coarse)
+        builds = self._evidence.build_of(first), self._evidence.build_of(last)
+        step = np.array([self._evidence.undithered_step(self.spread, *builds)])
+        limits = self._known((first, last), found, level, lambda found, level: bounds(found, scale, level))
+        return limits, float(log_wealth(signed, scale, step)[0])
+
+    def _known(
+        self, pair: tuple[int, int], found: Floats, level: float, bound: Callable[[Floats, float], Bounds]
     ) -> Bounds:
         """Return the bounds of a pair's differences: the known ones while these are the same, as they cost the most."""
-        made_of = found.tobytes(), np.asarray(scale).tobytes(), level
+        made_of = found.tobytes(), self._is_coarse, level
         if self._known_bounds.get(pair, (None,))[0] != made_of:
-            self._known_bounds[pair] = made_of, bounds(found, scale, level)
+            self._known_bounds[pair] = made_of, bound(found, level)
         return self._known_bounds[pair][1]
+
+    @property
+    def _is_rate(self) -> bool:
+        return self._question.scale is Scale.RATE
 
     def _size(self, differences: Floats) -> float:
         """Return the centre of differences; of a metric with coarse steps their mean: the centre is a step."""
@@ -458,11 +487,11 @@ class Rounds:
 
     def _is_exact(self, size: float) -> bool:
         """Whether no build has shown two values whose distance matters: a metric with two values may repeat one."""
-        tolerance = max(EXACT_SPREAD * abs(size), EXACT_STEP * self._question.threshold_log)
+        tolerance = max(EXACT_SPREAD * abs(size), EXACT_STEP * self._question.threshold_on_scale)
         return self._question.counted and self._evidence.largest_scatter <= tolerance
 
     def _finding(self, gap: Gap) -> Finding:
-        threshold, count = self._question.threshold_log, len(gap.differences)
+        threshold, count = self._question.threshold_on_scale, len(gap.differences)
         divisible, certain = self._is_divisible(gap.first, gap.last), self.is_certain(gap)
         if gap.limits.within(threshold) and abs(gap.size) < threshold:
             soon_certain = not certain and gap.is_likely and count < SIZE_ROUNDS
@@ -492,7 +521,7 @@ class Rounds:
         """Return where to divide a gap now; `None` while more rounds are better, or nothing is left to divide."""
         if len(gap.differences) == 0:
             return None
-        soon_equal = gap.is_flat(self._question.threshold_log, 2.0)
+        soon_equal = gap.is_flat(self._question.threshold_on_scale, 2.0)
         exact = self._question.counted and gap.error == 0.0 and gap.size != 0.0
         return self.middle(gap.first, gap.last) if exact or (gap.is_likely and not soon_equal) else None
 

@@ -34,8 +34,10 @@ from perftrail.search.forecast import NOTHING_LEFT, open_rounds, work_left
 from perftrail.search.guide import MOST_UNUSABLE, Guide
 from perftrail.search.layout_guard import LayoutGuard
 from perftrail.search.observation import Batch
-from perftrail.search.posterior import Belief, ClaimProgress, belief_of
+from perftrail.search.posterior import Belief, ClaimProgress
+from perftrail.search.rate_guide import RateGuide
 from perftrail.search.rounds import FEWEST_ROUNDS, Finding, Rounds
+from perftrail.search.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -72,7 +74,8 @@ class Search:
     def __init__(self, question: Question) -> None:
         self.question = question
         self._evidence = Evidence(question)
-        self._guide = Guide(question, self._evidence)
+        self._is_rate = question.scale is Scale.RATE
+        self._guide = (RateGuide if self._is_rate else Guide)(question, self._evidence)
         self._start_rounds()
         self._stages: tuple[Callable[[], Measure | None], ...] = (
             self._first_samples,
@@ -124,7 +127,7 @@ class Search:
     def builds_ahead(self, begun: Collection[int], count: int) -> tuple[int, ...]:
         """Return up to `count` positions with the most informative builds while those `begun` are being built."""
         action = self.ask()
-        if isinstance(action, Settled) or action.certificate:
+        if isinstance(action, Settled) or action.certificate or self._is_rate:
             return ()
         return self._guide.builds_ahead({*begun, *action.positions}, count)
 
@@ -197,7 +200,11 @@ class Search:
     def _look_inside(self) -> Measure | None:
         """A round with one more build in the longest gap, if no change was found and builds are expensive."""
         named = any(each.finding is Finding.CHANGED for each in self._rounds.gaps())
-        pair = None if named or self._is_mapped or self._looks >= LOOKS else self._rounds.longest_unseen()
+        pair = (
+            None
+            if named or self._is_mapped or self._is_rate or self._looks >= LOOKS
+            else self._rounds.longest_unseen()
+        )
         middle = None if pair is None else self._rounds.middle(*pair)
         if pair is None or middle is None:
             return None
@@ -230,6 +237,8 @@ class Search:
     @property
     def _begins_with_map(self) -> bool:
         """Whether the rounds begin with a map of the whole history: it is thorough, or builds are cheap so far."""
+        if self._is_rate:
+            return False
         cheap = self._evidence.seconds_per_build < CHEAP * self._evidence.seconds_per_sample
         return self.question.thorough or cheap
 
@@ -245,7 +254,10 @@ class Search:
             is_allowed = self._refusal(self._rounds.round_of(builds, Purpose.ROUND)) is None
             self._rounds.add(builds if is_allowed else (low, high))
         else:
-            self._rounds.add((low, *self._guide.located(), high))
+            located = self._guide.located()
+            self._rounds.add((low, *located, high))
+            if self._is_rate and len(located) == 2 and located[1] - located[0] == 1:
+                self._rounds.focus = (located[0], located[1])
 
     # What is known so far.
 
@@ -255,7 +267,7 @@ class Search:
         if len(self._evidence.positions) < 2:
             return None
         if self._is_guided or len(self._evidence.rounds) < FEWEST_ROUNDS:
-            return belief_of(self._guide.posterior)
+            return self._guide.belief
         return self._belief_of_rounds()
 
     def _belief_of_rounds(self) -> Belief:
@@ -275,7 +287,7 @@ class Search:
         may_be_equal = not likely and not self._rounds.is_certain(ends)
         if may_be_equal or (open_ones and self._rounds.middle(widest.first, widest.last) is None):
             about = widest if likely else ends
-            forecast = open_rounds(about, self.question.threshold_log, self._rounds.level)
+            forecast = open_rounds(about, self.question.threshold_on_scale, self._rounds.level)
             claim = ClaimProgress(
                 blocks=len(about.differences),
                 blocks_left=forecast if about.finding is Finding.OPEN else None,
@@ -286,10 +298,10 @@ class Search:
             at_or_before=tuple(shares),
             no_change=0.0
             if likely
-            else math.prod(1 - run.ends.reaches(self.question.threshold_log) for run in runs),
+            else math.prod(1 - run.ends.reaches(self.question.threshold_on_scale) for run in runs),
             candidates=len(self.question.candidates(widest.first, widest.last)),
-            before=math.exp(before),
-            after=math.exp(before + widest.size),
+            before=self.question.scale.as_value(before),
+            after=self.question.scale.as_value(before + widest.size),
             sigma=self._rounds.spread / math.sqrt(2),
             tau=None,
             claim=claim,

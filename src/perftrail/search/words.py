@@ -10,6 +10,7 @@ from perftrail.model.program import LARGEST_LAYOUT_EFFECT, layout_words, layouts
 from perftrail.model.wording import change, counted, decimals, duration, percent
 from perftrail.search.answer import Verdict
 from perftrail.search.observation import Batch, BootSession, Built, CannotRelink, Unusable
+from perftrail.search.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -139,7 +140,8 @@ def verdict(answer: Answer, label: Label) -> str:
             assert_never(answer.verdict)
     for smaller in answer.below_threshold:
         text += f"; a change below the threshold: {_change(smaller, label)}"
-    if account := account_words(answer.ends, answer.rest, len(answer.changes)):
+    account = account_words(answer.ends, answer.rest, len(answer.changes))
+    if account and answer.scale is Scale.RATIO:
         text += f"; {account}"
     return "; ".join([text, *(suspicion(each, label) for each in answer.suspected)])
 

@@ -322,7 +322,8 @@ def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptio
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.find.answer import FindRequest
     from perftrail.model.notation import parse_duration
-    from perftrail.model.target import TargetError, resolve_goal
+    from perftrail.model.study import RATE_THRESHOLD
+    from perftrail.model.target import TargetError, Working, resolve_goal
     from perftrail.model.wording import suggestion
     from perftrail.search.budget import Budget
 
@@ -336,6 +337,9 @@ def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptio
     except TargetError as error:
         named = " ".join(f"--metric {text}" for text in metrics)
         raise UsageError(f"{named}: {error}" if named else str(error)) from error
+    usual = policy.smallest_change
+    if isinstance(goal, Working) and policy.threshold is None:
+        usual = RATE_THRESHOLD
     threshold, confidence, budget = overrides["threshold"], overrides["confidence"], overrides["budget"]
     try:
         seconds = policy.budget_seconds if budget is None else parse_duration(budget)
@@ -344,7 +348,7 @@ def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptio
     request = FindRequest(
         goal=goal,
         range=overrides["part"],
-        threshold=policy.smallest_change if threshold is None else threshold,
+        threshold=usual if threshold is None else threshold,
         confidence=policy.confidence if confidence is None else confidence,
         budget=Budget(invocations=policy.budget_invocations, builds=policy.budget_builds).with_time(seconds),
         thorough=overrides["thorough"],

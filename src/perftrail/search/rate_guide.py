@@ -1,0 +1,212 @@
+"""Guide for a rate: choose what to run so that few runs locate the revision that changed it.
+
+The model: one change at an unknown position, from one unknown probability of the outcome 0 to another. With w_p
+outcomes 1 and f_p outcomes 0 of position p,
+
+``P(outcomes | culprit c, rates a, b) = prod_{p<c} a^f_p (1-a)^w_p prod_{p>=c} b^f_p (1-b)^w_p``
+
+summed over a grid of both rates. Most of the grid's weight is on programs that never, or always, fail. Rates are
+capped on both sides, so one outcome never decides. Unlike the Beta-Bernoulli search of git_bayesect, it considers the
+cost of a run. It certifies nothing: rounds over the builds around the change do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perftrail.search.answer import Measure
+from perftrail.search.guide import LOCATED, Guide
+from perftrail.search.policy import entropy
+from perftrail.search.posterior import CANDIDATES_PROBABILITY, Belief, narrowest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from perftrail.search.question import Question
+
+    Floats = npt.NDArray[np.float64]
+
+RATES = np.array([0.0005, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.9995])
+"""Probabilities of the outcome 0. The first and the last are the cap: the rate of either outcome by mere chance."""
+
+_WEIGHTS = np.array([40.0, 4.0, 3.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0, 4.0, 40.0])
+_WEIGHTS /= _WEIGHTS.sum()
+
+LARGEST_LEAST = 0.14
+"""The smallest difference of two rates that the model considers, or the threshold if it is smaller."""
+
+MOST_RUNS = 400
+"""Runs after which the guide ends: rounds decide whether the rates differ at all."""
+
+NOTHING = 0.95
+"""The guide ends once nothing changed with this probability: rounds compare the ends."""
+
+_FOR_RATES = 0.1
+"""Value of one bit about the rates, relative to one bit about the position."""
+
+_LITTLE = 1e-4
+"""Bits: a run with less information than this is not worth its cost."""
+
+
+class RateGuide(Guide):
+    """The guided part of the search for a change of a rate."""
+
+    def first_samples(self) -> Measure | None:
+        """Return a first run of the next end; `None` once both have one."""
+        for end in self._ends():
+            if end is not None and not self._evidence.count(end):
+                return Measure(order=(end,))
+        return None
+
+    def ask(self) -> Measure | None:
+        """Return the run with the most information per second; `None` once the change is located, or seems absent."""
+        chances = self._chances()
+        gap = int(np.argmax(chances.gaps))
+        single = chances.positions[gap + 1] - chances.positions[gap] == 1
+        if (single and chances.gaps[gap] >= LOCATED) or chances.nothing >= NOTHING:
+            return None
+        bits = self._bits(chances)
+        best = int(np.argmax(bits / self._costs()))
+        if bits[best] < _LITTLE or self._evidence.invocations >= MOST_RUNS:
+            return None
+        return Measure(order=(best,))
+
+    def located(self) -> tuple[int, ...]:
+        """Return the builds around the likely change, ascending; none if there is no likely change."""
+        chances = self._chances()
+        if chances.nothing >= 0.5:
+            return ()
+        gap = int(np.argmax(chances.gaps))
+        return tuple(chances.positions[gap : gap + 2].tolist())
+
+    @property
+    def belief(self) -> Belief:
+        """The current belief; needs two positions with outcomes."""
+        chances = self._chances()
+        wanted = CANDIDATES_PROBABILITY * float(chances.gaps.sum())
+        gaps = _narrowest(chances, wanted)
+        sums = np.minimum(np.concatenate([[0.0], np.cumsum(chances.gaps)]), 1.0)
+        return Belief(
+            at_or_before=tuple(zip(chances.positions.tolist(), sums.tolist(), strict=True)),
+            no_change=chances.nothing,
+            candidates=int(chances.positions[gaps.stop] - chances.positions[gaps.start]),
+            before=1.0 - mean(chances.before, chances.gaps),
+            after=1.0 - mean(chances.after, chances.gaps),
+            sigma=0.0,
+            tau=0.0,
+        )
+
+    def _chances(self) -> Chances:
+        found = {at: self._evidence.all_samples(at) for at in self._evidence.positions}
+        counts = {at: (float(each.sum()), float(len(each) - each.sum())) for at, each in found.items()}
+        return infer_chances(self.question, counts, self._cumulative)
+
+    def _bits(self, chances: Chances) -> Floats:
+        """Return the information of one attempt of each position about the gap with the culprit, in bits, (revisions,).
+
+        It is the mutual information of the outcome and the gap that contains the culprit, each gap with its
+        own mean rates. A position inside a gap splits that gap in two. Information about the rates has a
+        small weight: gaps with equal means differ by them.
+        """
+        gap, share = self._gaps_of_positions(chances)
+
+        def outcome(before: Floats, after: Floats, always: float) -> Floats:
+            """Sum a function over the gaps before, around and after each position."""
+            earlier = np.concatenate([[0.0], np.cumsum(chances.gaps * after)])[gap]
+            later = np.cumsum((chances.gaps * before)[::-1])[::-1][gap] - (chances.gaps * before)[gap]
+            around = chances.gaps[gap] * (share * after[gap] + (1 - share) * before[gap])
+            total: Floats = earlier + around + later + chances.nothing * always
+            return total
+
+        fails = outcome(chances.before, chances.after, chances.always)
+        always = float(entropy(np.array([chances.always]))[0])
+        of_gaps = entropy(fails) - outcome(entropy(chances.before), entropy(chances.after), always)
+        of_all = entropy(fails) - outcome(*chances.chance)
+        bits: Floats = of_gaps + _FOR_RATES * of_all
+        bits[sorted(self._evidence.unusable)] = 0.0
+        return bits
+
+    def _gaps_of_positions(self, chances: Chances) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Return the gap of each position, and the share of that gap at or before the position."""
+        everywhere = np.arange(self.question.revisions)
+        gap = np.clip(np.searchsorted(chances.positions, everywhere) - 1, 0, len(chances.gaps) - 1)
+        low, high = self._cumulative[chances.positions[gap]], self._cumulative[chances.positions[gap + 1]]
+        share = np.divide(self._cumulative - low, high - low, out=np.ones_like(low), where=high > low)
+        return gap, np.clip(share, 0.0, 1.0)
+
+    def _costs(self) -> Floats:
+        evidence = self._evidence
+        seconds = np.full(self.question.revisions, evidence.seconds_per_sample + evidence.seconds_per_build)
+        seconds[sorted(evidence.built)] = evidence.seconds_per_sample
+        return seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chances:
+    """The belief about the K tried positions, the gaps between them, and the failure rates.
+
+    `gaps` (K-1,) is P(the culprit is in (p_k, p_k+1]), `nothing` that the rate never changed. `before` and
+    `after` (K-1,) are the mean rates given a gap, `always` the mean rate given no change. `chance` contains
+    the same three for the entropy of an attempt at the rate: the uncertainty that would remain if the rate were
+    known.
+    """
+
+    positions: npt.NDArray[np.int64]
+    gaps: Floats
+    nothing: float
+    before: Floats
+    after: Floats
+    always: float
+    chance: tuple[Floats, Floats, float]
+
+
+def infer_chances(question: Question, outcomes: Mapping[int, Sequence[float]], cumulative: Floats) -> Chances:
+    """Infer the belief from the outcomes 1 and 0 of each position; needs two positions or more."""
+    positions = np.array(sorted(outcomes), dtype=np.int64)
+    counts = np.array([outcomes[position] for position in positions.tolist()], dtype=np.float64)
+    each = counts @ np.log(np.array([1.0 - RATES, RATES]))
+    upto = np.cumsum(each, axis=0)
+    left, right = upto[:-1], upto[-1] - upto[:-1]
+    least = min(question.threshold, LARGEST_LEAST)
+    pair = np.outer(_WEIGHTS, _WEIGHTS) * (np.abs(RATES[:, None] - RATES[None, :]) >= least - 1e-9)
+    pair /= pair.sum()
+    peak = max(float((left.max(axis=1) + right.max(axis=1)).max()), float(upto[-1].max()))
+    before = np.exp(left - left.max(axis=1, keepdims=True))
+    after = np.exp(right - right.max(axis=1, keepdims=True))
+    joint = before[:, :, None] * pair * after[:, None, :]
+    height = np.exp(left.max(axis=1) + right.max(axis=1) - peak)
+    total = joint.sum(axis=(1, 2))
+    gaps = (1 - question.no_change) * np.diff(cumulative[positions]) * height * total
+    same = _WEIGHTS * np.exp(upto[-1] - peak)
+    # A change outside of the tried positions looks like no change.
+    covered = float(cumulative[positions[-1]] - cumulative[positions[0]])
+    nothing = (question.no_change + (1 - question.no_change) * (1 - covered)) * float(same.sum())
+    evidence = float(gaps.sum()) + nothing
+    of_before, of_after = joint.sum(axis=2) / total[:, None], joint.sum(axis=1) / total[:, None]
+    of_same = same / same.sum()
+    chance = entropy(RATES)
+    return Chances(
+        positions=positions,
+        gaps=gaps / evidence,
+        nothing=nothing / evidence,
+        before=of_before @ RATES,
+        after=of_after @ RATES,
+        always=float(of_same @ RATES),
+        chance=(of_before @ chance, of_after @ chance, float(of_same @ chance)),
+    )
+
+
+def _narrowest(chances: Chances, probability: float) -> range:
+    """Return the neighbouring gaps with the fewest revisions that contain the culprit, or all gaps."""
+    return narrowest(chances.positions.tolist(), chances.gaps, probability) or range(len(chances.gaps))
+
+
+def mean(rates: Floats, weights: Floats) -> float:
+    """Return the weighted mean, or the plain one if all weights are zero."""
+    total = float(weights.sum())
+    return float(rates @ weights / total) if total > 0 else float(rates.mean())
