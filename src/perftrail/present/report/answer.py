@@ -184,8 +184,16 @@ def answer_certainty(answer: Mapping[str, Json]) -> str:
 
 
 def answer_minimum_detectable(answer: Mapping[str, Json]) -> str:
-    """Return the minimum detectable change."""
+    """Return the minimum detectable change.
+
+    >>> answer_minimum_detectable({"minimum_detectable": 0.09}), answer_minimum_detectable({})
+    ('9 %', 'none: nothing could be measured')
+    >>> answer_minimum_detectable({"minimum_detectable": 0.09, "scale": "rate"})
+    '9 points'
+    """
     least = answer.get("minimum_detectable")
+    if isinstance(least, float) and answer.get("scale") == "rate":
+        return f"{100 * least:.2g} points"
     return percent(least) if isinstance(least, float) else "none: nothing could be measured"
 
 
