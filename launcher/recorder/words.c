@@ -14,6 +14,12 @@ static void *or_exit(void *memory)
     return memory;
 }
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas" // before gcc 10
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak" // gcc 12 loses sight of what `items` points to
+#endif
+
 void words_add(struct words *words, const char *word)
 {
     if (words->count == words->room) {
@@ -22,6 +28,10 @@ void words_add(struct words *words, const char *word)
     }
     words->items[words->count++] = or_exit(strdup(word));
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 void words_free(struct words *words)
 {

@@ -126,9 +126,8 @@ def slower_in_half(seed: int, culprit: int, sigma: float) -> Noise:
 def test_a_change_in_half_of_the_invocations_is_found_or_unclear() -> None:
     found = 0
     for seed in range(6):
-        answer = Oracle(lambda position: 1.0, slower_in_half(seed, 37, 0.01)).settle(
-            Question(revisions=100, seed=seed)
-        )
+        oracle = Oracle(lambda position: 1.0, slower_in_half(seed, 37, 0.01))
+        answer = oracle.settle(Question(revisions=100, seed=seed), most=2000)
         assert answer.verdict is not Verdict.NONE
         assert names_only(answer, {37})
         found += answer.verdict is Verdict.FOUND
@@ -199,10 +198,14 @@ def test_bursts_of_other_load_alone_lead_to_no_culprit() -> None:
     "shown", ["ticks of ten", "ticks of four thousand", "rounded to tens", "rounded to ones"]
 )
 @pytest.mark.parametrize("noise", [0.0, 0.002, 0.01])
-def test_coarse_clocks_and_rounded_values_lead_to_no_change_below_the_threshold(
+def test_coarse_clocks_and_rounded_values_lead_to_no_change_that_the_printed_values_do_not_show(
     shown: str, noise: float
 ) -> None:
-    """The levels differ by 1 to 2 %, their printed values by 10 % if a tick or a rounding border is between them."""
+    """The levels differ by 1 to 2 %, their printed values by 10 % if a tick or a rounding border is between them.
+
+    Noise of a third of a tick leaves a part of that in the means of printed values (3.6 % of those rounded to ones).
+    Such a change is real, but is not of the levels: it may be named only with an interval that has it.
+    """
     before, after, step, ticks = {
         "ticks of ten": (104.0, 106.0, 10.0, True),
         "ticks of four thousand": (104_000.0, 106_000.0, 4000.0, True),
@@ -217,7 +220,12 @@ def test_coarse_clocks_and_rounded_values_lead_to_no_change_below_the_threshold(
             return math.log(step * (math.floor(value + rng.random()) if ticks else round(value)))  # noqa: B023
 
         answer = Oracle(lambda position: 0.0, printed).settle(Question(revisions=40, seed=seed))
-        assert answer.changes == ()
+        old, new = (np.mean([math.exp(printed(at)) for _ in range(20_000)]) for at in (0, 17))
+        assert answer.changes == () or shown == "rounded to ones" and noise == 0.01
+        for change in answer.changes:
+            assert change.positions == (17,)
+            assert change.effect is not None
+            assert change.effect.low <= new / old <= change.effect.high
 
 
 def test_a_count_that_doubles_is_found() -> None:
