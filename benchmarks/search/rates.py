@@ -3,21 +3,26 @@
 Simulated runs fail with one probability before the culprit and with another from it on; builds cost ten runs. The
 search is the real one, with a budget of runs. A claim is every answer except "unclear". It is right if it names the
 culprit, or if it is "none" and the rates differ by less than the difference that it excludes. With 5 % of
-infrastructure failures, each run also fails for a reason that no revision changes.
+infrastructure failures, each run also fails for a reason that no revision changes. A second table shows how many rounds
+of two builds certify that their rates differ, or that they differ by less than ten points.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from benchmarks.markdown import table
 from benchmarks.search.goals import interval
 from perftrail.search import Batch, Budget, Built, Measure, Question, Sample, Search
 from perftrail.search.answer import Verdict
-from perftrail.search.scale import Scale
+from perftrail.search.scale import Scale, rate_bounds
+from perftrail.stats.comparison import log_wealth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +46,13 @@ ROWS = (
 
 INFRASTRUCTURE = 0.05
 BUILD_RUNS = 10.0
+
+PAIRS = ((0.0, 1.0), (0.05, 0.4), (0.2, 0.5), (0.05, 0.2), (0.0, 0.0), (0.5, 0.5))
+"""The probability that each of two builds fails."""
+
+MOST_ROUNDS = 2000
+LEVEL = 0.005
+"""The error of one direction, at a confidence of 99 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +95,19 @@ def search(before: float, after: float, *, revisions: int, threshold: float, run
     )
 
 
+def rounds_to_certify(before: float, after: float, *, seed: int, within: float = 0.1) -> int:
+    """Return after how many rounds two builds certainly differ, or, with equal rates, by less than `within`."""
+    rng = np.random.default_rng(seed)
+    fails = (rng.random(MOST_ROUNDS) < after).astype(float) - (rng.random(MOST_ROUNDS) < before)
+    for count in range(1, MOST_ROUNDS):
+        found = fails[:count]
+        if before == after and count % 10 == 0 and rate_bounds(found, 2 * LEVEL).within(within):
+            return count
+        if before != after and log_wealth(found, 1.0, np.zeros(1))[0] >= math.log(1 / LEVEL):
+            return count
+    return MOST_ROUNDS
+
+
 def _is_right(answer: Answer, culprit: int, difference: float) -> bool:
     if answer.verdict is Verdict.NONE:
         return difference <= answer.minimum_detectable
@@ -115,6 +140,12 @@ def main(arguments: Sequence[str]) -> None:
             ]
             lines.append((f"{before:.0%}, {after:.0%}", f"{noise:.0%}", *_cells(found)))
     print(table(lines))
+    rounds: list[tuple[str, ...]] = [("builds fail", "rounds, median", "quartiles")]
+    for before, after in PAIRS:
+        counts = [rounds_to_certify(before, after, seed=seed) for seed in range(options.searches)]
+        low, middle, high = np.percentile(counts, [25, 50, 75])
+        rounds.append((f"{before:.0%}, {after:.0%}", f"{middle:.0f}", f"{low:.0f} to {high:.0f}"))
+    print(f"\n{table(rounds)}")
 
 
 def _cells(found: Sequence[Outcome]) -> tuple[str, ...]:
