@@ -40,6 +40,9 @@ GROWTH = 0.05
 SMALLEST_GROWTH_BYTES = 1 << 16
 """Less is not judged: the launchers use some 100 KiB, of which a single page is 4 %."""
 
+STANDARD_STREAMS = 3
+"""Descriptors of a process that has opened nothing yet."""
+
 MOST_MORE_DESCRIPTORS = 8
 """Descriptors come and go with connections and files that are open for a moment; a leak has one for each invocation."""
 
@@ -310,18 +313,15 @@ class Branch:
 
 def _judge(name: str, usage: Sequence[Usage], invocations: int, notes: list[str]) -> Iterator[str]:
     """Yield a loss for each resource that has grown from the fourth tenth of the time to the last."""
+    # A process with its standard streams only has not yet begun.
+    usage = list(itertools.dropwhile(lambda each: each.descriptors <= STANDARD_STREAMS, usage)) or usage
     tenth = max(1, len(usage) // 10)
     first = usage[(FIRST_TENTH - 1) * tenth : FIRST_TENTH * tenth] or usage[:1]
     last = usage[-tenth:]
     memory, later = (statistics.median(each.memory_bytes for each in part) for part in (first, last))
     # The smallest number of the second half: a leaked descriptor is open at each moment, another one is not, even on a
-    # busy machine, where a check of a watch takes long. A leak still grows in the last quarter; a process that started
-    # late does not.
-    third, half = 3 * len(usage) // 4, len(usage) // 2
-    descriptors, more = (min(each.descriptors for each in part) for part in (first, usage[half:]))
-    before, at_end = (
-        min(each.descriptors for each in part or first) for part in (usage[half:third], usage[third:])
-    )
+    # busy machine, where a check of a watch takes long.
+    descriptors, more = (min(each.descriptors for each in part) for part in (first, usage[len(usage) // 2 :]))
     growth = later / memory - 1
     sentence = (
         f"{name}: memory {memory / 2**20:.1f} MiB in the fourth tenth, {later / 2**20:.1f} MiB in the last "
@@ -331,7 +331,7 @@ def _judge(name: str, usage: Sequence[Usage], invocations: int, notes: list[str]
     notes.append(sentence if judged else f"{sentence}; too few invocations to judge the memory")
     if judged and later - memory > max(GROWTH * memory, SMALLEST_GROWTH_BYTES):
         yield f"memory grows: {sentence}"
-    if more > descriptors + MOST_MORE_DESCRIPTORS and at_end > before:
+    if more > descriptors + MOST_MORE_DESCRIPTORS:
         yield f"descriptors are not closed: {sentence}"
 
 

@@ -60,7 +60,7 @@ def test_an_overlay_that_follows_a_link_is_found(monkeypatch: pytest.MonkeyPatch
         return ""
 
     monkeypatch.setattr(repairs, "_copy_overlay", copy_naively)
-    # A hostile link is at the place of the copied file in few trials, and a busy machine has few trials in five seconds.
+    # A hostile link is where the file is copied to in few trials, and a busy machine has few in five seconds.
     found = (losses_of("repairs", monkeypatch, seconds=seconds) for seconds in (5.0, 60.0))
     assert any(CHANGED in loss for losses in found for loss in losses)
 

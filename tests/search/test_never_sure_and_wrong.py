@@ -198,14 +198,10 @@ def test_bursts_of_other_load_alone_lead_to_no_culprit() -> None:
     "shown", ["ticks of ten", "ticks of four thousand", "rounded to tens", "rounded to ones"]
 )
 @pytest.mark.parametrize("noise", [0.0, 0.002, 0.01])
-def test_coarse_clocks_and_rounded_values_lead_to_no_change_that_the_printed_values_do_not_show(
+def test_coarse_clocks_and_rounded_values_lead_to_no_change_below_the_threshold(
     shown: str, noise: float
 ) -> None:
-    """The levels differ by 1 to 2 %, their printed values by 10 % if a tick or a rounding border is between them.
-
-    Noise of a third of a tick leaves a part of that in the means of printed values (3.6 % of those rounded to ones).
-    Such a change is real, but is not of the levels: it may be named only with an interval that has it.
-    """
+    """The levels differ by 1 to 2 %, their printed values by 10 % if a tick or a rounding border is between them."""
     before, after, step, ticks = {
         "ticks of ten": (104.0, 106.0, 10.0, True),
         "ticks of four thousand": (104_000.0, 106_000.0, 4000.0, True),
@@ -220,12 +216,7 @@ def test_coarse_clocks_and_rounded_values_lead_to_no_change_that_the_printed_val
             return math.log(step * (math.floor(value + rng.random()) if ticks else round(value)))  # noqa: B023
 
         answer = Oracle(lambda position: 0.0, printed).settle(Question(revisions=40, seed=seed))
-        old, new = (np.mean([math.exp(printed(at)) for _ in range(20_000)]) for at in (0, 17))
-        assert answer.changes == () or shown == "rounded to ones" and noise == 0.01
-        for change in answer.changes:
-            assert change.positions == (17,)
-            assert change.effect is not None
-            assert change.effect.low <= new / old <= change.effect.high
+        assert answer.changes == ()
 
 
 def test_a_count_that_doubles_is_found() -> None:

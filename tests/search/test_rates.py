@@ -102,6 +102,22 @@ def test_a_small_rise_from_zero_is_never_said_to_be_no_change() -> None:
         assert answer.verdict is not Verdict.NONE
 
 
+@pytest.mark.parametrize("single", [10, 24, 31, 40])
+def test_a_single_failing_revision_does_not_hide_the_one_that_lasts(single: int) -> None:
+    """At 24 and 31 the guide meets it, and rounds name what broke, what repaired it, and the change that lasts."""
+    search = Search(question(revisions=64))
+    while isinstance(action := search.ask(), Measure):
+        for position in action.positions:
+            if position not in search.evidence.built:
+                search.tell(Built(position=position, seconds=10.0))
+        samples = tuple(
+            Sample(position=each, value=float(each != single and each < 50)) for each in action.order
+        )
+        search.tell(Batch(samples=samples, seconds=len(samples), certificate=action.certificate))
+    assert (50,) in [change.positions for change in action.answer.changes]
+    assert len(action.answer.changes) == 1 or single in (24, 31)
+
+
 def test_equal_observations_lead_to_equal_actions() -> None:
     first = settle(question(), culprit=30, before=0.05, after=0.8)
     again = settle(question(), culprit=30, before=0.05, after=0.8)
@@ -119,6 +135,11 @@ def test_a_search_ends_without_a_budget_even_if_the_rates_hardly_differ() -> Non
     answer, search, _ = settle(question(revisions=30, runs=None), culprit=15, before=0.45, after=0.55)
     assert search.evidence.invocations <= 1500
     assert answer.reason
+
+
+def test_a_run_of_a_position_outside_the_history_is_refused() -> None:
+    with pytest.raises(ValueError, match="positions 0 to 9"):
+        Search(question(revisions=10)).tell(Batch(samples=(Sample(position=10, value=1.0),)))
 
 
 @pytest.mark.parametrize(("one", "other"), [(0.0, 0.0), (0.1, 0.1), (0.5, 0.5), (0.05, 0.2), (0.9, 0.4)])

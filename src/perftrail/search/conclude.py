@@ -112,7 +112,8 @@ class _Conclusion:
         """Whether a run that differs is wide, no gap may have half of the difference, and layouts hardly explain it."""
         return (
             run.ends.last - run.ends.first >= LEAST_WIDTH
-            and max(map(_most, run.gaps)) < abs(run.ends.size) / 2
+            and max(abs(each.size) + QUANTILE * self._own_error(each) for each in run.gaps)
+            < abs(run.ends.size) / 2
             and not self._doubted
             and self._layouts.chance_for(run) <= 1 - self._question.confidence
         )
@@ -225,7 +226,15 @@ class _Conclusion:
         return found.effect if found.low > 1.0 or found.high < 1.0 else None
 
     def _effect(self, gap: Gap) -> Effect:
-        return self._interval(gap.size, _own_error(gap))
+        return self._interval(gap.size, self._own_error(gap))
+
+    def _own_error(self, gap: Gap) -> float:
+        """Return the standard error of a gap, not below what its differences show: one build may scatter more."""
+        count = len(gap.differences)
+        if self._scale is Scale.RATE or count < FEWEST_FOR_SPREAD or not gap.error:
+            return gap.error
+        own = float(np.median(np.abs(gap.differences - np.median(gap.differences)))) / NORMAL_DEVIATION
+        return max(gap.error, own * EFFICIENCY / math.sqrt(count))
 
     def _interval(self, size: float, error: float) -> Effect:
         low, high = size - QUANTILE * error, size + QUANTILE * error
@@ -239,7 +248,7 @@ class _Conclusion:
         direct = [run for run in runs if len(run.ends.differences) >= FEWEST_ROUNDS]
         covered = [each for run in direct for each in run.gaps]
         parts = [*(run.ends for run in direct), *(each for each in gaps if each not in covered)]
-        error = math.sqrt(sum(_own_error(each) ** 2 for each in parts))
+        error = math.sqrt(sum(self._own_error(each) ** 2 for each in parts))
         return self._interval(sum(each.size for each in parts), error) if math.isfinite(error) else None
 
     @property
@@ -313,19 +322,3 @@ def _bound(run: Run) -> float:
 
 def _largest(gap: Gap) -> float:
     return max(0.0, -gap.limits.low, gap.limits.high)
-
-
-def _own_error(gap: Gap) -> float:
-    """Return the standard error of a gap, not below what its differences show: one build may scatter more."""
-    count = len(gap.differences)
-    if set(gap.differences.tolist()) <= {-1.0, 0.0, 1.0}:
-        return gap.error
-    if count < FEWEST_FOR_SPREAD or not gap.error:
-        return gap.error
-    own = float(np.median(np.abs(gap.differences - np.median(gap.differences)))) / NORMAL_DEVIATION
-    return max(gap.error, own * EFFICIENCY / math.sqrt(count))
-
-
-def _most(gap: Gap) -> float:
-    """Return the bound of a gap's difference in either direction."""
-    return abs(gap.size) + QUANTILE * _own_error(gap)

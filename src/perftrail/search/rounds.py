@@ -509,7 +509,9 @@ class Rounds:
             return Finding.OPEN
         if max(gap.limits.low, -gap.limits.high) < threshold and count < SIZE_ROUNDS:
             return Finding.OPEN
-        return Finding.CHANGED if gap.reaches(threshold) > PART_LEVEL else Finding.BELOW
+        # A coarse step can be larger than the change of the levels behind it: it is named only if it surely reaches it.
+        needed = 1 - PART_LEVEL if self._is_coarse and not self._is_rate else PART_LEVEL
+        return Finding.CHANGED if gap.reaches(threshold) > needed else Finding.BELOW
 
     def is_certain(self, gap: Gap) -> bool:
         """Whether two builds certainly differ."""
