@@ -91,6 +91,7 @@ PROJECTS = (
     ),
     Project(
         name="cargo",
+        long=True,
         files={
             "Cargo.toml": '[package]\nname = "tiny"\nversion = "1.0.0"\nedition = "2021"\n',
             "src/main.rs": 'fn main() { println!("tiny 1.0"); }\n',
