@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sysconfig
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
 
+@cache
 def installed_program(name: str) -> Path:
     """Return the path of a compiled program, whether it exists or not.
 

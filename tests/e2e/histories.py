@@ -46,6 +46,7 @@ location = "{repository}"
 
 [build]
 steps = ["make"]
+pin = false
 outputs = ["work"]
 
 [benchmark.work]

@@ -48,6 +48,7 @@ location = "{repository}"
 
 [build]
 steps = ["make"]
+pin = false
 outputs = ["work"]
 
 [[build.when]]

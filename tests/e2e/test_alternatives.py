@@ -66,6 +66,7 @@ location = "."
 
 [build]
 steps = ["cc $FLAGS -o count count.c"]
+pin = false
 outputs = ["count"]
 
 [variants.pthreads]
@@ -161,28 +162,28 @@ def test_only_changed_variants_are_built_and_measured_again(study: Path, report:
         (
             'directory = "fork"',
             'directory = "forks"',
-            '18: variants.fork.directory: "forks" is not a directory in ',
+            '19: variants.fork.directory: "forks" is not a directory in ',
         ),
-        ('directory = "fork"', 'directory = "../fork"', "18: variants.fork.directory: "),
+        ('directory = "fork"', 'directory = "../fork"', "19: variants.fork.directory: "),
         (
             "python3 -S {build}/count.py",
             "python3 -S {biuld}/count.py",
-            "26: variants.python.run.parts.program: unknown placeholder {biuld}; did you mean {build}?",
+            "27: variants.python.run.parts.program: unknown placeholder {biuld}; did you mean {build}?",
         ),
         (
             'run.parts = { program = "python3 -S {build}/count.py" }',
             "",
-            "22: variants.python: benchmark.count names {program}, which this variant lacks; add run.parts.program",
+            "23: variants.python: benchmark.count names {program}, which this variant lacks; add run.parts.program",
         ),
         (
             '{ program = "python3',
             '{ other = "", program = "python3',
-            "26: variants.python.run.parts.other: no benchmark's command or build names {other}",
+            "27: variants.python.run.parts.other: no benchmark's command or build names {other}",
         ),
         (
             'program = "python3 -S',
             "program = \"'python3 -S",
-            '26: variants.python.run.parts: "\'python3 -S {build}/count.py {workers}" cannot be split into words',
+            '27: variants.python.run.parts: "\'python3 -S {build}/count.py {workers}" cannot be split into words',
         ),
     ],
 )

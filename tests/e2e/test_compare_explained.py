@@ -22,6 +22,7 @@ location = "repository"
 
 [build]
 steps = ["cc -g -O1 -o work main.c total.c"]
+pin = false
 outputs = ["work"]
 
 [benchmark.work]

@@ -35,6 +35,7 @@ location = "{location}"
 
 [build]
 steps = ["make work"]
+pin = false
 outputs = ["work"]
 
 [benchmark.work]

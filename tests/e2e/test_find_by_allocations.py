@@ -49,6 +49,7 @@ location = "{repository}"
 
 [build]
 steps = ["cc -g -O1 -o work work.c ${{LINKING-}}"]
+pin = false
 outputs = ["work"]
 
 [variants.plain]

@@ -31,6 +31,7 @@ location = "{repository}"
 
 [build]
 steps = ["make"]
+pin = false
 outputs = ["work"]
 
 [benchmark.work]

@@ -45,7 +45,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
 @pytest.fixture(scope="module")
 def searched(history: History, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     # Builds that cost less than three samples would be spread over the whole history.
-    text = STUDY.replace('steps = ["make"]', 'steps = ["sleep 0.5", "make"]')
+    text = STUDY.replace('steps = ["make"]\npin = false', 'steps = ["sleep 0.5", "make"]')
     study = write_study(tmp_path_factory.mktemp("found") / "study", history, text)
     return study, answer_of(perftrail("find", str(study), "--json"))
 

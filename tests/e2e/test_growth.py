@@ -59,6 +59,7 @@ location = "src"
 
 [build]
 steps = ["cc -O1 -pthread -o work work.c", "cc -O1 -pthread -o threads threads.c"]
+pin = false
 outputs = ["work", "threads"]
 
 [variants.linear]

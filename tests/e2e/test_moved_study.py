@@ -20,6 +20,7 @@ location = "repository"
 
 [build]
 steps = ["cc -g -O1 -o program main.c"]
+pin = false
 outputs = ["program"]
 
 [benchmark.it]

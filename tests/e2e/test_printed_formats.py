@@ -48,6 +48,7 @@ location = "src"
 
 [build]
 steps = ["cc -O1 -o work work.c"]
+pin = false
 outputs = ["work"]
 
 [benchmark.go]

@@ -30,6 +30,7 @@ location = "../repository"
 
 [build]
 steps = ["cc -O1 -o program main.c"]
+pin = false
 outputs = ["program"]
 
 [benchmark.it]

@@ -19,6 +19,7 @@ location = "source"
 
 [build]
 steps = ["cc -O2 -pthread faults.c -o program"]
+pin = false
 outputs = ["program"]
 
 [benchmark.work]

@@ -44,6 +44,7 @@ location = "app"
 
 [build]
 steps = ["cc -c library.c", "ar rcs library.a library.o"]
+pin = false
 outputs = ["library.a"]
 
 [benchmark.whole]

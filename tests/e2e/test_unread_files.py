@@ -26,6 +26,7 @@ location = "{repository}"
 
 [build]
 steps = ["make"]
+pin = false
 outputs = ["work"]
 {more}
 

@@ -131,6 +131,7 @@ location = "repository"
 
 [build]
 steps = ["cc -O1 -o work main.c"]
+pin = false
 outputs = ["work"]
 
 [benchmark.work]

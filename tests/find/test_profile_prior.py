@@ -91,6 +91,7 @@ location = "repository"
 
 [build]
 steps = ["cc -g -O1 -o work main.c total.c shown.c"]
+pin = false
 outputs = ["work"]
 
 [benchmark.work]

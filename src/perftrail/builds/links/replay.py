@@ -70,7 +70,7 @@ _UNSTABLE = re.compile(r"17h[0-9a-f]{16}E|Cs[0-9A-Za-z]+_")
 """Parts of Rust's symbols that may differ between revisions for the same function."""
 
 _SPECIAL = re.compile(r'["*?\[\]\\\n]')
-_OPTIMISED = re.compile(r"\S*(\.ltrans\d+\.ltrans\.o)")
+_OPTIMISED = re.compile(r"(?<!\S)\S*(\.ltrans\d+\.ltrans\.o)")
 """Objects that GCC generates while it links; the rest of their names is drawn."""
 
 _OUTPUT = re.compile(r"--output=|-o(?=.)")
