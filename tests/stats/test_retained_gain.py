@@ -30,6 +30,7 @@ def test_values_without_noise_yield_the_exact_share(share: float, gain: float) -
     assert found.low == found.value == found.high == pytest.approx(share)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("share", "gain"), [(1.0, 0.3), (0.5, -0.3), (0.0, 0.2), (0.9, 0.1)])
 def test_the_interval_contains_the_share_as_often_as_its_confidence(share: float, gain: float) -> None:
     rng = np.random.default_rng(11)
@@ -42,6 +43,7 @@ def test_the_interval_contains_the_share_as_often_as_its_confidence(share: float
     assert sum(each.low <= share <= each.high for each in estimates) / len(estimates) >= 0.93
 
 
+@pytest.mark.long
 def test_the_interval_covers_the_share_despite_heavy_tails() -> None:
     rng = np.random.default_rng(12)
     covered = 0
@@ -52,6 +54,7 @@ def test_the_interval_covers_the_share_despite_heavy_tails() -> None:
     assert covered / 200 >= 0.93
 
 
+@pytest.mark.long
 def test_without_a_gain_no_share_is_claimed() -> None:
     rng = np.random.default_rng(13)
     found = [estimate(*drawn(rng, share=0.0, gain=0.0, noise=0.03, units=14), level=0.01) for _ in range(250)]

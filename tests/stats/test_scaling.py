@@ -37,6 +37,7 @@ def measured(
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow("simulation")
 def test_the_scalability_laws_intervals_contain_the_truth_as_often_as_their_confidence() -> None:
     covered, trials = np.zeros(3), 0
@@ -56,6 +57,7 @@ def test_the_scalability_laws_intervals_contain_the_truth_as_often_as_their_conf
     assert (covered / trials >= 0.93).all(), covered / trials
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
 def test_amdahls_law_is_chosen_and_its_interval_contains_the_serial_share(share: float) -> None:
     rng = np.random.default_rng(22)
