@@ -35,8 +35,6 @@ LAZY_IMPORTS = (
     "rich.live",
     "rich.progress",
     "rich.table",
-    "scipy.special",
-    "scipy.stats",
 )
 """Modules that commands import only when they need them."""
 

@@ -11,6 +11,7 @@ import numpy as np
 from perftrail.model.expression import references
 from perftrail.search import Effect
 from perftrail.stats.comparison import bounds, centre
+from perftrail.stats.student import t_cdf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -121,12 +122,10 @@ def _pairs(
 
 def _p_value(differences: Floats) -> float:
     """Return the p-value of Student's t test that the mean is zero."""
-    from scipy.special import stdtr  # noqa: PLC0415 - scipy is imported where it is used
-
     if np.ptp(differences) == 0:
         return 0.0
     error = differences.std(ddof=1) / math.sqrt(len(differences))
-    return 2.0 * float(stdtr(len(differences) - 1, -abs(differences.mean()) / error))
+    return 2.0 * float(t_cdf(len(differences) - 1, -abs(differences.mean()) / error))
 
 
 def _holm(values: Sequence[float]) -> list[bool]:

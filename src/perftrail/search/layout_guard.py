@@ -14,6 +14,7 @@ import numpy as np
 
 from perftrail.search.guide import most_builds
 from perftrail.search.rounds import FLAT_ERRORS, MOST_ROUNDS, Finding
+from perftrail.stats.student import t_cdf
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -261,6 +262,4 @@ def chance_for_gradual(run: Run) -> float:
 
 
 def _two_sided(distance: float, freedom: float) -> float:
-    from scipy.special import stdtr  # noqa: PLC0415 - a slow import that most commands do not need
-
-    return float(2 * stdtr(freedom, -abs(distance)))
+    return float(2 * t_cdf(freedom, -abs(distance)))

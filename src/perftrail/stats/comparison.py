@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perftrail.stats.student import normal_cdf
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -481,8 +483,6 @@ def _at_most(ranks: npt.NDArray[np.int64]) -> Floats:
     """
     if len(ranks) <= EXACT:
         return np.cumsum(_rank_sums(ranks))
-    from scipy.special import ndtr  # noqa: PLC0415 - a second to import, and seldom needed
-
     halves = ranks / 2.0
     spread = math.sqrt(float((halves**2).sum()))
     excess = -2.0 * float((halves**4).sum()) / spread**4
@@ -490,7 +490,7 @@ def _at_most(ranks: npt.NDArray[np.int64]) -> Floats:
     sums = np.arange(int(ranks.sum()) + 1) // step * step
     normal = (sums + step / 2.0 - halves.sum()) / spread
     bend = excess / 24.0 * (normal**3 - 3.0 * normal) * np.exp(-(normal**2) / 2.0) / math.sqrt(2.0 * math.pi)
-    chances: Floats = np.maximum.accumulate(np.clip(ndtr(normal) - bend, 0.0, 1.0))
+    chances: Floats = np.maximum.accumulate(np.clip(normal_cdf(normal) - bend, 0.0, 1.0))
     return chances
 
 

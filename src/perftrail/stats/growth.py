@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perftrail.stats.student import t_cdf
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -162,9 +164,7 @@ def _evidence(curve: Curve, shape: Shape, nodes: Floats) -> tuple[Floats, Floats
 
 def _above(distances: Floats, freedom: float) -> Floats:
     """Return the log probability that a limit is exceeded, for predictions `distances` standard errors above it."""
-    from scipy.special import stdtr  # noqa: PLC0415 - a second to import, and seldom needed
-
-    logarithms: Floats = np.log(np.maximum(stdtr(freedom, distances), 1e-300))
+    logarithms: Floats = np.log(np.maximum(t_cdf(freedom, distances), 1e-300))
     return logarithms
 
 

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perftrail.stats.student import t_quantile
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -72,8 +74,6 @@ def per_unit(curve: Curve, *, resolution: float = 0.0) -> PerUnit | None:
 
     `resolution` is the possible error of each value, in the metric's unit.
     """
-    from scipy.special import stdtrit  # noqa: PLC0415 - scipy is imported where it is used
-
     if len(curve) < 3:
         return None
     values, quantum = np.exp(curve.logs), find_quantum(curve, resolution=resolution)
@@ -81,7 +81,7 @@ def per_unit(curve: Curve, *, resolution: float = 0.0) -> PerUnit | None:
     slope, base, variance, residuals = _line(curve.xs, values, variances)
     freedom = len(curve) - 2
     scale = max(1.0, float((residuals**2 / variances).sum()) / freedom)
-    half = float(stdtrit(freedom, 0.975)) * math.sqrt(variance * scale)
+    half = t_quantile(freedom, 0.975) * math.sqrt(variance * scale)
     return PerUnit(
         value=slope,
         low=slope - half,
@@ -162,8 +162,6 @@ def _line(xs: Floats, values: Floats, variances: Floats) -> tuple[float, float, 
 
 def _bent(xs: Floats, values: Floats, variances: Floats) -> bool:
     """Return whether a parabola fits significantly better, by more than a twentieth of the range."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - scipy is imported where it is used
-
     freedom = len(xs) - 3
     if freedom < 1:
         return False
@@ -174,7 +172,7 @@ def _bent(xs: Floats, values: Floats, variances: Floats) -> bool:
     residuals = values * weights - design @ found
     scale = max(1.0, float(residuals @ residuals) / freedom)
     error = math.sqrt(scale * float(np.linalg.pinv(design.T @ design)[2, 2]))
-    significant = abs(float(found[2])) > float(stdtrit(freedom, 0.995)) * error
+    significant = abs(float(found[2])) > t_quantile(freedom, 0.995) * error
     return significant and abs(float(found[2])) / 4.0 > 0.05 * float(np.ptp(values))
 
 

@@ -116,22 +116,39 @@ def _per_call(edge: _Edge, other: _Edge) -> float:
 
 
 def _recursive(edges: Collection[tuple[FunctionKey, FunctionKey]]) -> list[list[FunctionKey]]:
-    """Return the sets of functions that call each other in circles."""
-    import numpy as np  # noqa: PLC0415 - numpy and scipy are imported where they are used
-    from scipy.sparse import csr_array  # noqa: PLC0415
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+    """Return the sets of functions that call each other in circles: strong components, by Kosaraju's method."""
+    callees: defaultdict[FunctionKey, list[FunctionKey]] = defaultdict(list)
+    callers: defaultdict[FunctionKey, list[FunctionKey]] = defaultdict(list)
+    for caller, callee in sorted(edges):
+        callees[caller].append(callee)
+        callers[callee].append(caller)
+    finished: list[FunctionKey] = []
+    seen: set[FunctionKey] = set()
+    for node in sorted({*callees, *callers}):
+        finished += _finished(node, callees, seen)
+    seen.clear()
+    groups = (_finished(node, callers, seen) for node in reversed(finished))
+    return sorted(sorted(members) for members in groups if len(members) > 1)
 
-    nodes = sorted({each for edge in edges for each in edge})
-    index = {node: number for number, node in enumerate(nodes)}
-    if not nodes:
+
+def _finished(
+    start: FunctionKey, following: Mapping[FunctionKey, Sequence[FunctionKey]], seen: set[FunctionKey]
+) -> list[FunctionKey]:
+    """Return the nodes reached from `start` that were not seen before, each after all that follow it."""
+    if start in seen:
         return []
-    rows, columns = zip(*((index[one], index[other]) for one, other in sorted(edges)), strict=True)
-    graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(nodes), len(nodes)))
-    _, labels = connected_components(graph, directed=True, connection="strong")
-    groups: defaultdict[int, list[FunctionKey]] = defaultdict(list)
-    for node, label in zip(nodes, labels.tolist(), strict=True):
-        groups[label].append(node)
-    return [members for members in groups.values() if len(members) > 1]
+    seen.add(start)
+    found, path = [], [(start, iter(following.get(start, ())))]
+    while path:
+        node, rest = path[-1]
+        unseen = next((each for each in rest if each not in seen), None)
+        if unseen is None:
+            found.append(node)
+            path.pop()
+        else:
+            seen.add(unseen)
+            path.append((unseen, iter(following.get(unseen, ()))))
+    return found
 
 
 def _within(

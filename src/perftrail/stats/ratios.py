@@ -37,6 +37,7 @@ from perftrail.stats.comparison import (
     verdict_of,
     walsh_averages,
 )
+from perftrail.stats.student import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,11 +168,9 @@ WIDEST = math.log(1000.0)
 
 def _by_students_t(logs: Floats, exact: Comparison, rule: Rule) -> Comparison:
     """Compare by Student's t, for too few rounds for an exact verdict; return the exact one if t has none either."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - scipy is imported where it is used
-
     value = float(logs.mean())
     error = float(logs.std(ddof=1)) / math.sqrt(len(logs))
-    half = float(stdtrit(len(logs) - 1, 1.0 - rule.level / 2.0)) * error
+    half = t_quantile(len(logs) - 1, 1.0 - rule.level / 2.0) * error
     if half > WIDEST:
         return exact
     low, high = value - half, value + half
@@ -350,12 +349,10 @@ def _noise(logs: Sequence[Sequence[float]], error: float) -> _Noise:
         return _Noise(bound=math.inf, margin=math.inf)
     if squares < 1e-24:
         return _Noise(bound=0.0, margin=0.0)
-    from scipy.special import stdtrit  # noqa: PLC0415 - scipy is imported where it is used
-
     spread = math.sqrt(squares / freedom * sum(1.0 / len(each) for each in logs))
     return _Noise(
-        bound=float(stdtrit(freedom, 1.0 - error / 2.0)) * spread,
-        margin=float(stdtrit(freedom, POWER)) * spread,
+        bound=t_quantile(freedom, 1.0 - error / 2.0) * spread,
+        margin=t_quantile(freedom, POWER) * spread,
     )
 
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from perftrail.model.wording import counted
 from perftrail.stats.ratios import PairedEstimate, ratio
+from perftrail.stats.student import f_above, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -441,23 +442,19 @@ def _solve(points: _Points, columns: Floats) -> _Solved:
 
 def _coherency_p_value(points: _Points) -> float:
     """Return the p-value of c2 = 0, relative to the samples' own scatter."""
-    from scipy.special import fdtrc  # noqa: PLC0415 - scipy is imported where it is used
-
     without, with_coherency = (_solve(points, _columns(points, law)).left for law in Law)
     gained = without - with_coherency
-    return float(fdtrc(1, points.freedom, max(0.0, gained)))
+    return f_above(1, points.freedom, max(0.0, gained))
 
 
 def _fit(points: _Points, law: Law) -> Fit:
-    from scipy.special import fdtrc, stdtrit  # noqa: PLC0415 - scipy is imported where it is used
-
     solved = _solve(points, _columns(points, law))
     spare = len(points.counts) - law.parameters
     excess = solved.left / spare
-    lack_of_fit = float(fdtrc(spare, points.freedom, excess))
+    lack_of_fit = f_above(spare, points.freedom, excess)
     lacks_fit = lack_of_fit <= LACK_OF_FIT_LEVEL
     # Points off the curve scatter more than their samples. Then only their distances measure the error.
-    bound = float(stdtrit(spare if lacks_fit else points.freedom, 1.0 - LEVEL / 2.0))
+    bound = t_quantile(spare if lacks_fit else points.freedom, 1.0 - LEVEL / 2.0)
     covariance = solved.covariance * (excess if lacks_fit else 1.0) * bound**2
     c0 = np.eye(law.parameters)[0]
     c1 = np.eye(law.parameters)[1]
