@@ -247,7 +247,8 @@ class Source(Protocol):
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Return the study's revisions, or those of another range: oldest first, parents before children.
 
-        Both ends belong to the range. Raises `SourceError` with the remedy if the history cannot be read.
+        Both ends belong to the range. A source may return what it read before, until `refresh`. Raises `SourceError`
+        with the remedy if the history cannot be read.
         """
         ...
 

@@ -54,6 +54,21 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_check_of_a_study_without_samples_imports_no_numbers_and_no_database(tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text(GOOD)
+    code = (
+        "import sys; from perftrail.cli.main import main\n"
+        "try: main(['check'])\n"
+        "except SystemExit as ended: assert ended.code == 0\n"
+        "heavy = {'numpy', 'scipy', 'sqlalchemy', 'jinja2', 'pypi_simple', 'email', 'asyncio'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_mistyped_command_is_answered_with_the_near_miss() -> None:
     done = called("fnd")
     assert done.returncode == 2

@@ -7,7 +7,6 @@ the runner therefore executes no commands, except annotations. Only a secret tok
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -49,6 +48,8 @@ def commands_stopped() -> Iterator[None]:
 
 
 def _stop() -> None:
+    import secrets  # here: it imports more than --help, and only jobs need it
+
     _tokens.append(secrets.token_hex(16))
     click.echo(f"::stop-commands::{_tokens[-1]}", err=True)
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -460,6 +459,8 @@ def write_images(chart: Chart, drawn: Drawn, directory: Path) -> None:
 
 def bundle_name() -> str:
     """Return the name of the script that `bundle` returns; it depends on the content."""
+    from importlib.metadata import version  # here: it imports the reader of e-mail
+
     return f"vega-{VEGA_LITE}-{version('vl-convert-python')}"
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.measurement import NEW_METRIC, OLDER_RECIPE, OTHER_TOOLCHAIN, UNKNOWN_ORIGIN
 from perftrail.model.wording import counted, escaped
-from perftrail.results.gate import unreadable_comparisons
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +43,8 @@ def sample_notes(view: View, measured: MeasuredHere) -> tuple[str, ...]:
 
 def comparison_notes(view: View) -> tuple[str, ...]:
     """Return a sentence about stored comparisons that this version of perftrail cannot read; empty without them."""
+    from perftrail.results.gate import unreadable_comparisons  # here: it imports numpy
+
     number = unreadable_comparisons(view)
     if not number:
         return ()

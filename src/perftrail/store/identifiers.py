@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import ARRAY, bindparam, func, insert, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from perftrail.store.rows import storable
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import ColumnElement, Connection, Table
+    from sqlalchemy.dialects import postgresql
 
     Insert = postgresql.Insert | sqlite.Insert
 
@@ -48,7 +49,11 @@ def insert_many(connection: Connection, table: Table, rows: Sequence[Mapping[str
 
 
 def _insert(connection: Connection, table: Table) -> Insert:
-    return postgresql.insert(table) if _on_server(connection) else sqlite.insert(table)
+    if not _on_server(connection):
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415 - 0.1 s, for users of a server only
+
+    return postgresql.insert(table)
 
 
 def _on_server(connection: Connection) -> bool:

@@ -33,6 +33,17 @@ def test_ends_are_whatever_git_takes_for_a_commit(opened: Open, repository: Repo
     assert ids(opened(range=range).history()) == commits[1:]
 
 
+def test_a_history_is_read_once_until_it_is_refreshed(opened: Open, repository: Repository) -> None:
+    commits = line(repository, 3)
+    source = opened(range="..main")
+    assert ids(source.history()) == commits
+    newest = repository.commit({"a": "newest"})
+    assert ids(source.history()) == commits
+    assert ids(source.history("main~1..main")) == [commits[-1], newest]
+    source.refresh()
+    assert ids(source.history()) == [*commits, newest]
+
+
 def test_an_open_beginning_is_that_of_the_history(opened: Open, repository: Repository) -> None:
     commits = line(repository, 4)
     assert ids(opened(range="..main~1").history()) == commits[:3]

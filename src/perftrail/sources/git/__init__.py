@@ -40,13 +40,16 @@ class GitSource:
         self._mirror = Mirror(table.location, cache=Path(cache), starter=starter)
         self._lineage = GitLineage(self._mirror, table)
         self._contents = Contents(self._mirror, table)
+        self._histories: dict[str | None, tuple[tuple[Revision, ...], str]] = {}
         self._checkouts = Checkouts(self._mirror, table, cache=Path(cache), starter=starter)
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Return the revisions of a range, by default the study's, parents before children."""
-        found = select_revisions(self._lineage, self._table, range)
-        self.remark = found.remark
-        return self._described(found.ids)
+        if range not in self._histories:
+            found = select_revisions(self._lineage, self._table, range)
+            self._histories[range] = self._described(found.ids), found.remark
+        revisions, self.remark = self._histories[range]
+        return revisions
 
     def within(self, range: str) -> frozenset[str]:
         """Return every commit that contains the first end and that the second contains, ends included."""
@@ -59,6 +62,7 @@ class GitSource:
 
     def refresh(self) -> None:
         """Fetch new commits."""
+        self._histories.clear()
         self._mirror.refresh()
 
     def edited(self) -> str:
