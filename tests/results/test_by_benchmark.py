@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from perftrail.measure.session import View
-from perftrail.model.benchmark import Point
+from perftrail.model.benchmark import Benchmark, Point
 from perftrail.model.measurement import Samples
 from perftrail.model.recipe import Variant
 from perftrail.model.subject import Revision, Subject
@@ -39,7 +39,10 @@ class FixedSamples:
 class TwoVariants:
     """A view of a study of two variants."""
 
-    study = a_study(variants={OLD: Variant(), NEW: Variant()})
+    study = a_study(
+        variants={OLD: Variant(), NEW: Variant()},
+        benchmarks={name: Benchmark(command="{build}/work") for name in ("text", "lists")},
+    )
 
 
 class BenchmarkRows:

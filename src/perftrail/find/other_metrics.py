@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.model.expression import references
+from perftrail.model.metrics import improves
 from perftrail.search import Effect
 from perftrail.stats.comparison import bounds, centre
 from perftrail.stats.student import t_cdf
@@ -58,7 +59,7 @@ class AlsoChanged:
     @property
     def is_better(self) -> bool:
         """Whether this is an improvement by the study's definition."""
-        return (self.effect.value < 1.0) == (self.better == "lower")
+        return improves(self.effect.value, self.better)
 
 
 def also_changed(

@@ -36,6 +36,15 @@ Printed = Literal[
 """Formats of other benchmark tools that a benchmark may print."""
 
 
+def improves(ratio: float, better: Better) -> bool:
+    """Return whether a value that becomes `ratio` times as large is better; an equal one is neither better nor worse.
+
+    >>> improves(0.9, "lower"), improves(0.9, "higher"), improves(1.0, "higher")
+    (True, False, False)
+    """
+    return ratio < 1.0 if better == "lower" else ratio > 1.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """A metric read from a benchmark's output: the only group of a pattern, or an item in a tool's format."""

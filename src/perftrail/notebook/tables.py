@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa  # type: ignore[import-untyped]  # it has no type hints
 
+from perftrail.results.rows import better_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.benchmark import Benchmark, Point
     from perftrail.model.json_data import Json
-    from perftrail.model.metrics import Better, MeasuredMetric, Metric
+    from perftrail.model.metrics import MeasuredMetric, Metric
     from perftrail.model.store_records import SearchRecord
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
@@ -188,7 +190,7 @@ COMPARISONS = (
     Column(
         "verdict",
         "name",
-        "`faster`, `slower`, `same` or `unclear`. `faster` means smaller values, `slower` larger ones.",
+        "`faster`, `slower`, `same` or `unclear`. `slower` means worse, in whichever direction the metric is better.",
     ),
     Column("improved", "truth", "Whether a certain difference is an improvement; null without one."),
     Column(
@@ -434,7 +436,7 @@ def comparison_rows(compared: Sequence[SubjectComparison]) -> list[Values]:
             "confidence": each.comparison.confidence,
             "pairs": each.comparison.pairs,
             "verdict": each.verdict,
-            "improved": {"better": True, "worse": False}.get(each.words),
+            "improved": {"faster": True, "slower": False}.get(each.verdict),
             "minimum_detectable": each.comparison.minimum_detectable,
         }
         for each in compared
@@ -466,16 +468,8 @@ def _where(study: Study, positions: Mapping[str, int], row: Row) -> Values:
         **point_values(study, row.point),
         "metric": row.metric,
         "unit": row.unit,
-        "better": _better(study, row),
+        "better": better_of(study, row),
     }
-
-
-def _better(study: Study, row: Row) -> Better:
-    benchmark = study.benchmarks[row.benchmark]
-    known = (
-        study.derived.get(row.metric) or benchmark.metrics.get(row.metric) or benchmark.measured[row.metric]
-    )
-    return known.better
 
 
 def _question_values(number: int, record: SearchRecord) -> Values:

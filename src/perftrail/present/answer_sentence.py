@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from perftrail.find.other_metrics import AlsoChanged
 from perftrail.model.benchmark import Point
+from perftrail.model.metrics import improves
 from perftrail.model.program import layouts_explain
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from perftrail.find.answer import FindAnswer, FindTable
     from perftrail.model.json_data import Json
+    from perftrail.model.metrics import Better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ class ChangeFacts:
     candidates: tuple[Revision, ...]
     confidence: float
     effect: Effect | None = None
-    better: str = "lower"
+    better: Better = "lower"
     ramp: bool = False
     culprit: Revision | None = None
     unit: str = ""
@@ -63,7 +65,7 @@ class ChangeFacts:
         """``better`` or ``worse``, as the study defines it; empty for a change of unknown size."""
         if self.effect is None:
             return ""
-        return "better" if (self.effect.value < 1.0) == (self.better == "lower") else "worse"
+        return "better" if improves(self.effect.value, self.better) else "worse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,7 +405,7 @@ def stored_change(
         candidates=candidates,
         confidence=confidence,
         effect=_effect(change),
-        better=str(answer.get("better", "lower")),
+        better="higher" if answer.get("better") == "higher" else "lower",
         ramp=change.get("kind") == Kind.RAMP,
         culprit=culprit,
         unit=str(answer.get("unit", "")),

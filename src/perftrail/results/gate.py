@@ -98,11 +98,7 @@ class Row:
             return Verdict.SAME
         if self.comparison is None:
             return Verdict.UNCLEAR
-        found = self.comparison
-        if found.verdict in (Verdict.SAME, Verdict.UNCLEAR):
-            return found.verdict
-        worse = (found.effect > 1.0) == (self.metric.better == "lower")
-        return Verdict.SLOWER if worse else Verdict.FASTER
+        return self.comparison.judged(self.metric.better)
 
     @property
     def word(self) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from perftrail.model.benchmark import Value
 from perftrail.model.measurement import weight
 from perftrail.model.wording import percent
-from perftrail.results.rows import ValueWithIntervalJson, by_block, interval_json
+from perftrail.results.rows import ValueWithIntervalJson, better_of, by_block, interval_json
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.ratios import compare_over
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from perftrail.measure.session import View
     from perftrail.model.benchmark import Point
     from perftrail.model.measurement import FlaggedSample
+    from perftrail.model.metrics import Better
+    from perftrail.model.study import Study
     from perftrail.model.subject import Subject
     from perftrail.results.measured import MeasuredHere
     from perftrail.results.rows import Row
@@ -87,7 +89,7 @@ class ShiftJson(TypedDict):
     effect: ValueWithIntervalJson
     confidence: float
     pairs: int
-    verdict: Verdict
+    verdict: Annotated[Verdict, "slower: worse, in whichever direction the metric is better"]
     minimum_detectable: float | None
 
 
@@ -102,13 +104,14 @@ class Shift:
     reference: Subject
     row: Row
     points: tuple[Point, ...]
+    better: Better
     comparison: Comparison
     decides: bool
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict; lower values are faster. Unclear if the samples are not valid evidence."""
-        return self.comparison.verdict if self.decides else Verdict.UNCLEAR
+        """The verdict: ``slower`` means worse. Unclear if the samples are not valid evidence."""
+        return self.comparison.judged(self.better) if self.decides else Verdict.UNCLEAR
 
     @property
     def differs(self) -> bool:
@@ -192,8 +195,8 @@ def shifts(view: View, measured: MeasuredHere, rows: Sequence[tuple[Row, Row]]) 
         groups.setdefault((each.row.subject, each.row.benchmark, each.row.metric), []).append(each)
     many = len(compared) + sum(len(group) > 1 for group in groups.values())
     return Shifts(
-        by_point=tuple(_shift([each], comparisons=many) for each in compared),
-        by_benchmark=tuple(_shift(group, comparisons=many) for group in groups.values()),
+        by_point=tuple(_shift(view.study, [each], comparisons=many) for each in compared),
+        by_benchmark=tuple(_shift(view.study, group, comparisons=many) for group in groups.values()),
     )
 
 
@@ -231,13 +234,14 @@ def _paired(
             yield first, row, found
 
 
-def _shift(group: Sequence[_RowPairs], *, comparisons: int) -> Shift:
+def _shift(study: Study, group: Sequence[_RowPairs], *, comparisons: int) -> Shift:
     """Compare over the points of a group together."""
     used = usable_pairs([each.pairs for each in group])
     return Shift(
         reference=group[0].first.subject,
         row=group[0].row,
         points=tuple(each.row.point for each in group),
+        better=better_of(study, group[0].row),
         comparison=compare_over(values_of(used), comparisons=comparisons),
         decides=decides(group[0].row.unit, chain.from_iterable(used)),
     )

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from perftrail.measure.session import View
     from perftrail.model.benchmark import Benchmark, Point
     from perftrail.model.expression import Reference
-    from perftrail.model.metrics import MeasuredMetric, Metric
+    from perftrail.model.metrics import Better, MeasuredMetric, Metric
     from perftrail.model.plan import Cell
+    from perftrail.model.study import Study
     from perftrail.model.subject import Subject
     from perftrail.model.target import Target
     from perftrail.stats.estimate import Estimate
@@ -70,6 +71,14 @@ def interval_json(value: float, low: float, high: float) -> ValueWithIntervalJso
     {'value': 1.0, 'low': 0.9, 'high': 1.1}
     """
     return {"value": value, "low": low, "high": high}
+
+
+def better_of(study: Study, row: Row) -> Better:
+    """Return the direction in which a row's metric is better."""
+    benchmark = study.benchmarks[row.benchmark]
+    declared = study.derived.get(row.metric) or benchmark.metrics.get(row.metric)
+    metric = declared or benchmark.measured.get(row.metric)
+    return "lower" if metric is None else metric.better
 
 
 NOTHING = Samples()

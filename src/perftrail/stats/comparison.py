@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perftrail.model.metrics import Better, improves
 from perftrail.stats.student import normal_cdf
 
 if TYPE_CHECKING:
@@ -294,7 +295,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The ratio second/first (Hodges-Lehmann estimate), its interval and the verdict.
+    """The ratio second/first (Hodges-Lehmann estimate), its interval and the verdict: ``slower`` for larger values.
 
     `confidence` applies to all intervals of the report together, at any analysis. With fewer than `needed_pairs` the
     interval is the sample's range, with that range's own confidence. `level` is the error of each test of this
@@ -317,6 +318,12 @@ class Comparison:
     def needed_pairs(self) -> int:
         """Fewest pairs for a verdict at this level, if every pair agrees."""
         return needed(self.level / 2.0)
+
+    def judged(self, better: Better) -> Verdict:
+        """Return the verdict in which ``slower`` means worse, in whichever direction the metric is better."""
+        if self.verdict in (Verdict.SAME, Verdict.UNCLEAR):
+            return self.verdict
+        return Verdict.FASTER if improves(self.effect, better) else Verdict.SLOWER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from perftrail.model.build import content_key
+from perftrail.model.metrics import improves
 from perftrail.model.target import TargetError, parse_metric
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import escaped
@@ -201,7 +202,7 @@ def _along_history(data: ReportData) -> Iterator[Regression]:
 
 
 def _better(data: ReportData, each: HistoryChange) -> bool:
-    return (each.point.effect < 1.0) == (data.history_metric(each.row).better == "lower")
+    return improves(each.point.effect, data.history_metric(each.row).better)
 
 
 def _better_since(data: ReportData, worse: HistoryChange) -> str:

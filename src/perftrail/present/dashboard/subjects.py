@@ -53,7 +53,7 @@ class PairedComparisonJson(TypedDict):
     confidence: float
     count: Annotated[int, "number of pairs"]
     interleaved: Annotated[bool, "whether the samples are interleaved pairs"]
-    verdict: Verdict
+    verdict: Annotated[Verdict, "slower: worse, in whichever direction the metric is better"]
     words: str
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from perftrail.charts.posterior import BelievedStep, belief
 from perftrail.find.answer import noisy_words
+from perftrail.model.metrics import improves
 from perftrail.model.program import layout_words, layouts_explain
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import (
@@ -350,7 +351,7 @@ def _tone(tones: set[str]) -> Tone:
 def _change_verdict(data: ReportData, largest: HistoryChange) -> Verdict:
     point, unit = largest.point, largest.row.unit
     history_metric = data.history_metric(largest.row)
-    better: Tone = "better" if (point.effect < 1.0) == (history_metric.better == "lower") else "worse"
+    better: Tone = "better" if improves(point.effect, history_metric.better) else "worse"
     where = revision_name(largest.row.subject.revision)
     culprit = (
         where if len(largest.candidates) == 1 else f"One of {len(largest.candidates)} revisions up to {where}"

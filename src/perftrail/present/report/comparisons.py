@@ -199,8 +199,8 @@ class SubjectComparison:
 
     @property
     def verdict(self) -> ComparisonVerdict:
-        """The verdict; unclear if the samples decide nothing."""
-        return self.comparison.verdict if self.decides else ComparisonVerdict.UNCLEAR
+        """The verdict: ``slower`` means worse; unclear if the samples decide nothing."""
+        return self.comparison.judged(self.better) if self.decides else ComparisonVerdict.UNCLEAR
 
     @property
     def differs(self) -> bool:
@@ -222,8 +222,7 @@ class SubjectComparison:
         """The verdict for people."""
         comparison = self.comparison
         if self.differs:
-            good = (comparison.effect < 1.0) == (self.better == "lower")
-            return "better" if good else "worse"
+            return "better" if self.verdict == "faster" else "worse"
         return undecided_words(comparison, decides=self.decides, counted=self.unit_noun, needed=self.needed)
 
     @property

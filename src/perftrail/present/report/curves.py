@@ -326,6 +326,7 @@ def _compare_unpaired(data: ReportData, row_pairs: Sequence[tuple[Row, Row]]) ->
                 reference=first.subject,
                 row=row,
                 points=(row.point,),
+                better=data.history_metric(row).better,
                 comparison=compare_rows(first, row, comparisons=len(pairs)),
                 decides=row.unit != "s" or not any(_disturbed(data, each) for each in (first, row)),
             )

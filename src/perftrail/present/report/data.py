@@ -21,7 +21,7 @@ from perftrail.present.report.words import revision_mark
 from perftrail.results.changes import answers_of, begin_changes, with_answers
 from perftrail.results.gate import stored_comparisons
 from perftrail.results.measured import MeasuredHere
-from perftrail.results.rows import in_order, rows_by_benchmark
+from perftrail.results.rows import better_of, in_order, rows_by_benchmark
 from perftrail.results.show import searches, steps
 
 if TYPE_CHECKING:
@@ -242,15 +242,12 @@ class ReportData:
 
     def history_metric(self, row: Row) -> HistoryMetric:
         """Return the metric of a row."""
-        study = self.view.study
-        declared = study.derived.get(row.metric) or study.benchmarks[row.benchmark].metrics.get(row.metric)
-        metric = declared or study.benchmarks[row.benchmark].measured.get(row.metric)
         return HistoryMetric(
             benchmark=row.benchmark,
             metric=row.metric,
             point=row.point,
             unit=row.unit,
-            better="lower" if metric is None else metric.better,
+            better=better_of(self.view.study, row),
         )
 
     def _resolved(self, text: str, variant: str | None) -> HistoryMetric | None:

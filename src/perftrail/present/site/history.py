@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from perftrail.model.benchmark import Point
+from perftrail.model.metrics import improves
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision, Subject
 from perftrail.model.wording import counted, percent
@@ -199,7 +200,7 @@ class MetricState:
 
     def is_worse(self, effect: float) -> bool:
         """Whether a ratio after/before is for the worse."""
-        return (effect > 1.0) == (self.better == "lower")
+        return effect != 1.0 and not improves(effect, self.better)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,7 +370,7 @@ def _metric(
         )
         undetected = undetected_change(own[-RECENT:])
         if recent is not None and abs(math.log(recent.effect)) >= math.log1p(threshold):
-            state = "slower" if (recent.effect > 1.0) == (metric.better == "lower") else "faster"
+            state = "faster" if improves(recent.effect, metric.better) else "slower"
         elif len(own) < FEWEST_REVISIONS:
             state, reason = "unclear", f"{counted(len(own), 'revision')} of this machine: too few"
         elif abs(math.log(jump := newest_jump(own))) >= JUMP_SHARE * math.log1p(max(threshold, undetected)):

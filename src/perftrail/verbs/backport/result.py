@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from perftrail.model.benchmark import Value
 from perftrail.model.build import Stage
-from perftrail.model.metrics import Better
+from perftrail.model.metrics import Better, improves
 from perftrail.model.patch import Clash, FileChangeJson, LeftOutJson
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.retained_gain import Share
@@ -254,7 +254,7 @@ class MetricResult:
             return "unclear"
         if compared.verdict is Verdict.SAME:
             return "same"
-        return "better" if (compared.effect < 1.0) == (self.target.better == "lower") else "worse"
+        return "better" if improves(compared.effect, self.target.better) else "worse"
 
     @property
     def basis(self) -> Literal["", "builds", "layouts"]:

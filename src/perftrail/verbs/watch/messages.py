@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import LauncherError, NoticeFailed
 from perftrail.model.build import content_key
 from perftrail.model.json_data import json_of
+from perftrail.model.metrics import improves
 from perftrail.model.process import Command, Exited, describe_end
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import counted, quoted
@@ -210,8 +211,7 @@ def message(
     change = answer.answer.changes[number]
     culprits = answer.candidates(change)
     effect = "" if change.effect is None else f" {relative(change.effect.value)}"
-    lower = alarm.target.better == "lower"
-    good = change.effect is not None and (change.effect.value < 1.0) == lower
+    good = change.effect is not None and improves(change.effect.value, alarm.target.better)
     word = "better" if good else "worse"
     lines = [
         f"{describe(answer, number)}.",
