@@ -80,6 +80,9 @@ CLIPPED = 3.0
 """Steps of the fit of levels, and the standard deviations beyond which a value loses weight (Huber 1964); in the first
 step, all values have the same weight."""
 
+SINGULAR = 1e-9
+"""Smaller eigenvalues of the fit, relative to the largest one, are zero: only differences of levels are known."""
+
 COARSE = 0.5
 """Steps of a metric above this share of the threshold are coarse."""
 
@@ -395,23 +398,24 @@ class Rounds:
         number = {
             build: at for at, build in enumerate(dict.fromkeys(map(self._evidence.build_of, self.positions)))
         }
-        rounds = [{number[b]: v for b, v in each.items() if b in number} for each in self._evidence.rounds]
-        rounds = [each for each in rounds if len(each) > 1]
+        table = np.full((len(self._evidence.rounds), len(number)), np.nan)
+        for row, each in zip(table, self._evidence.rounds, strict=True):
+            for build in number.keys() & each.keys():
+                row[number[build]] = each[build]
+        table = table[np.isfinite(table).sum(axis=1) > 1]
+        known = np.isfinite(table)
         self._refresh()
         spread, fitted = self.spread / math.sqrt(2), np.zeros(len(number))
         for step in range(FITS):
-            joined, total = np.zeros((len(number), len(number))), np.zeros(len(number))
-            for each in rounds:
-                builds, values = list(each), np.array(list(each.values()))
-                rest = np.abs(values - fitted[builds] - np.median(values - fitted[builds]))
-                weights = np.minimum(1.0, CLIPPED * spread / np.maximum(rest, 1e-12))
-                if step == 0 or not spread:
-                    weights = np.ones(len(builds))
-                part = np.diag(weights) - np.outer(weights, weights) / weights.sum()
-                joined[np.ix_(builds, builds)] += part
-                total[builds] += part @ values
-            inverse = np.linalg.pinv(joined, hermitian=True)
-            fitted = inverse @ total
+            rest = table - fitted
+            rest = np.abs(rest - np.nanmedian(rest, axis=1, keepdims=True))
+            weights = np.minimum(1.0, CLIPPED * spread / np.maximum(rest, 1e-12))
+            weights = np.where(known, weights if step and spread else 1.0, 0.0)
+            share = weights / weights.sum(axis=1, keepdims=True)
+            means = np.nansum(share * table, axis=1, keepdims=True)
+            joined = np.diag(weights.sum(axis=0)) - weights.T @ share
+            inverse = np.linalg.pinv(joined, rcond=SINGULAR, hermitian=True)
+            fitted = inverse @ np.nansum(weights * (table - means), axis=0)
         which = [number[self._evidence.build_of(position)] for position in self.positions]
         return fitted[which], spread * np.sqrt(np.maximum(np.diag(inverse), 0.0))[which]
 
