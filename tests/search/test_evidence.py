@@ -74,10 +74,22 @@ def test_a_batch_without_the_reference_uses_that_of_its_neighbours_while_the_mac
     assert 50 not in moved.positions
 
 
-def test_a_block_of_a_certificate_without_the_reference_is_not_evidence_of_the_guide() -> None:
-    evidence = evidence_of(*calm(4), batch((50, 0.2), (51, 0.3), certificate=True), *calm(4))
-    assert 50 not in evidence.positions
-    assert evidence.invocations == 34
+def test_rounds_measure_builds_whatever_the_machine_did_and_do_not_guide() -> None:
+    rounds = [batch((50, 0.2), (0, level), certificate=True) for level in (0.0, 0.7, 0.0)]
+    evidence = evidence_of(*calm(4), *rounds, *calm(4))
+    assert (evidence.positions, evidence.guiding_positions) == ((0, 50, 99), (0, 99))
+    assert evidence.unmeasured_build is None
+    assert evidence.samples(50) == ()
+    assert evidence.values_in_rounds(0).tolist() == [0.0, 0.7, 0.0]
+    assert evidence.invocations == 38
+
+
+def test_a_noisy_run_of_a_round_counts_once_a_quarter_of_all_runs_is_noisy() -> None:
+    noisy = Batch(
+        samples=(Sample(position=50, value=0.2, noisy=True), Sample(position=0, value=0.0)), certificate=True
+    )
+    assert evidence_of(*calm(4), noisy).values_in_rounds(50).tolist() == []
+    assert evidence_of(*calm(1), noisy, noisy).values_in_rounds(50).tolist() == [0.2, 0.2]
 
 
 def test_levels_are_corrected_between_boot_sessions() -> None:
@@ -197,24 +209,3 @@ def test_the_pooled_spread_is_unbiased_and_unmoved_by_outliers() -> None:
     assert pooled_spread(builds)[0] == pytest.approx(0.03, rel=0.25)
     assert pooled_spread(builds)[1] == 800
     assert pooled_spread([np.array([1.0]), np.array([2.0])]) == (0.0, 0)
-
-
-def test_a_block_without_the_reference_is_corrected_by_its_own_builds() -> None:
-    def block(*samples: tuple[int, float], drift: float) -> Batch:
-        return batch(*((position, value + drift) for position, value in samples), certificate=True)
-
-    levels = {0: 0.0, 40: 0.0, 41: 0.2, 99: 0.2}
-    known = [
-        batch((position, level), (0, 0.0), (position, level))
-        for position, level in levels.items()
-        if position
-    ]
-    evidence = evidence_of(*known, block((40, 0.0), (41, 0.2), (99, 0.2), drift=0.1))
-    assert [evidence.count(position) for position in (40, 41, 99)] == [3, 3, 3]
-    for position in (40, 41, 99):
-        assert evidence.all_samples(position) == pytest.approx([levels[position]] * 3, abs=1e-3)
-    # One build that disagrees with two others does not matter; two that disagree leave the offset unknown.
-    one_odd = evidence_of(*known, block((40, 0.0), (41, 0.6), (99, 0.2), drift=0.1))
-    assert one_odd.all_samples(41) == pytest.approx([0.2, 0.2, 0.6], abs=1e-3)
-    two_odd = evidence_of(*known, block((40, 0.0), (41, 0.6), drift=0.1))
-    assert [two_odd.count(position) for position in (40, 41)] == [2, 2]

@@ -196,9 +196,7 @@ class _Conclusion:
         )
 
     def _values(self, gap: Gap) -> list[Floats]:
-        builds = [self._evidence.build_of(at) for at in (gap.first, gap.last)]
-        rounds = self._evidence.rounds
-        return [np.array([each[build] for each in rounds if build in each]) for build in builds]
+        return [self._evidence.values_in_rounds(at) for at in (gap.first, gap.last)]
 
     def _levels(self, gap: Gap) -> tuple[float, float]:
         """Return the levels of both builds in the metric's own unit, around the middle of their medians."""

@@ -101,46 +101,16 @@ class Drift:
         batch_offsets = [
             self._batch_offset(at, machine_offsets, offsets, sigma) for at in range(len(offsets))
         ]
-        corrections = [
+        return [
             None if offset is None else levels.get(recorded.session, first) - first + offset
             for recorded, offset in zip(self._batches, batch_offsets, strict=True)
         ]
-        return self._with_blocks(corrections, sigma)
-
-    def _with_blocks(self, corrections: Sequence[float | None], sigma: float) -> list[float | None]:
-        """Add the corrections of certificate blocks without the reference, from the levels of their builds elsewhere.
-
-        At least two of its builds, and most of them, must agree on the machine's offset. A level needs two samples.
-        """
-        known: dict[tuple[int, int], list[float]] = {}
-        for recorded, correction in zip(self._batches, corrections, strict=True):
-            if correction is not None:
-                for build, value in recorded.values:
-                    known.setdefault((build, recorded.batch.layout), []).append(value - correction)
-        levels = {key: median(values) for key, values in known.items() if len(values) > 1}
-        found = list(corrections)
-        for at, recorded in enumerate(self._batches):
-            if corrections[at] is None and recorded.batch.certificate and not self._of_reference(recorded):
-                offsets_by_build: dict[int, list[float]] = {}
-                for build, value in recorded.values:
-                    if (build, recorded.batch.layout) in levels:
-                        offsets_by_build.setdefault(build, []).append(
-                            value - levels[build, recorded.batch.layout]
-                        )
-                offsets = [median(values) for values in offsets_by_build.values()]
-                agreed = [each for each in offsets if abs(each - median(offsets)) <= LARGE * sigma]
-                if len(agreed) > max(1, len(offsets) // 2):
-                    found[at] = sum(agreed) / len(agreed)
-        return found
 
     def _batch_offset(
         self, at: int, machine_offsets: Sequence[float | None], offsets: Sequence[Floats], sigma: float
     ) -> float | None:
-        """Return a batch's offset; without a reference, the mean of its neighbours' offsets if these agree.
-
-        A certificate's block without the reference is corrected by its own builds, see `_with_blocks`.
-        """
-        if len(offsets[at]) or self._batches[at].batch.certificate:
+        """Return a batch's offset; without a reference, the mean of its neighbours' offsets if these agree."""
+        if len(offsets[at]):
             return machine_offsets[at]
         session = self._batches[at].session
         near = [

@@ -15,7 +15,7 @@ from perftrail.search.observation import Batch, BootSession, Built, CannotRelink
 from perftrail.search.scale import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence, Set
 
     import numpy.typing as npt
 
@@ -39,7 +39,10 @@ class Evidence:
         self._same: dict[int, int] = {}
         self._sampled: set[int] = set()
         self._samples: dict[int, tuple[Floats, ...]] | None = None
-        self._rounds: list[dict[int, float]] | None = None
+        self._corrected_by: int | None = None
+        self._rounds: list[dict[int, float]] = []
+        self._in_rounds: set[int] = set()
+        self._is_strict = True
         self._raw: dict[int, Floats] | None = None
         self._tick: float | None = None
         self.build_log: list[tuple[int, float]] = []
@@ -79,7 +82,9 @@ class Evidence:
                 self.relinks = False
             case _:
                 assert_never(observation)
-        self._samples = self._rounds = self._raw = self._tick = None
+        if not (isinstance(observation, Batch) and observation.certificate):
+            self._samples = None
+        self._raw = self._tick = None
         self.version += 1
 
     def _add_batch(self, batch: Batch) -> None:
@@ -89,8 +94,15 @@ class Evidence:
         self._sampled |= {self.build_of(sample.position) for sample in good}
         self._batches.append(self._recorded(batch, self.session))
         self._noisy += sum(sample.noisy for sample in batch.samples)
-        if batch.stored:
-            return
+        if not batch.stored:
+            self._spend_on_samples(batch)
+        if self._is_strict != (self.noisy_share < MOST_NOISY):
+            self._find_rounds()
+        elif batch.certificate:
+            self._rounds.append(self._round_of(self._batches[-1]))
+            self._in_rounds |= self._batches[-1].groups.keys()
+
+    def _spend_on_samples(self, batch: Batch) -> None:
         self._sample_seconds += batch.seconds
         self._sample_count += len(batch.samples)
         self.invocations += len(batch.samples) * self._question.invocations_per_sample
@@ -132,6 +144,7 @@ class Evidence:
         if self.reference == second:
             self.reference = first
         self._batches = [self._recorded(each.batch, each.session) for each in self._batches]
+        self._find_rounds()
 
     def build_of(self, position: int) -> int:
         """Return the first position with an artefact equal to a position's; usually the position itself."""
@@ -139,10 +152,21 @@ class Evidence:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """The positions whose build has samples, ascending."""
-        found = self._corrected()
-        alike = (position for position in self.built if self.build_of(position) in found)
-        return tuple(sorted({*found, *alike}))
+        """The positions whose build has usable samples, ascending."""
+        return self._alike(self._measured)
+
+    @property
+    def guiding_positions(self) -> tuple[int, ...]:
+        """The positions whose build has usable samples outside rounds, ascending."""
+        return self._alike(self._corrected().keys())
+
+    def _alike(self, builds: Set[int]) -> tuple[int, ...]:
+        return tuple(sorted({*builds, *(each for each in self.built if self.build_of(each) in builds)}))
+
+    @property
+    def _measured(self) -> Set[int]:
+        """The builds with usable samples: those of rounds need no correction."""
+        return self._corrected().keys() | self._in_rounds
 
     @property
     def can_reuse_reference(self) -> bool:
@@ -151,13 +175,13 @@ class Evidence:
         if not self._calm:
             return False
         last = self._batches[-1]
-        return last.session == self.session and bool(last.samples_of(self.reference))
+        is_near = last.session == self.session and not last.batch.certificate
+        return is_near and bool(last.samples_of(self.reference))
 
     @property
     def unmeasured_build(self) -> int | None:
         """A build without usable samples, because all of its batches were disturbed; `None` without any."""
-        found = self._corrected()
-        return min((build for build in self._sampled - self.unusable if build not in found), default=None)
+        return min(self._sampled - self.unusable - self._measured, default=None)
 
     @property
     def batches(self) -> int:
@@ -167,9 +191,18 @@ class Evidence:
     @property
     def rounds(self) -> list[dict[int, float]]:
         """For each batch in random order, the mean of each build's values; without builds that were disturbed in it."""
-        if self._rounds is None:
-            self._rounds = [self._round_of(each) for each in self._batches if each.batch.certificate]
         return self._rounds
+
+    def values_in_rounds(self, position: int) -> Floats:
+        """Return the values of a position's build in rounds, one for each, in the order of measurement."""
+        build = self.build_of(position)
+        return np.array([each[build] for each in self._rounds if build in each], dtype=np.float64)
+
+    def _find_rounds(self) -> None:
+        self._is_strict = self.noisy_share < MOST_NOISY
+        certified = [each for each in self._batches if each.batch.certificate]
+        self._rounds = [self._round_of(each) for each in certified]
+        self._in_rounds = {build for each in certified for build in each.groups}
 
     def layouts_of(self, one: int, other: int) -> int:
         """Number of layouts in which rounds ran both builds; 1 if they were measured as linked."""
@@ -185,7 +218,7 @@ class Evidence:
         disturbed = {
             self.build_of(sample.position)
             for sample in recorded.batch.samples
-            if sample.value is None or (sample.noisy and self.noisy_share < MOST_NOISY)
+            if sample.value is None or (sample.noisy and self._is_strict)
         }
         return {build: mean for build, mean in recorded.means.items() if build not in disturbed}
 
@@ -286,21 +319,22 @@ class Evidence:
         return max((float(np.ptp(each)) for each in values), default=0.0)
 
     def count(self, position: int) -> int:
-        """Number of samples of a position's build, in all layouts."""
+        """Number of samples of a position's build outside rounds, in all layouts."""
         return sum(map(len, self.samples(position)))
 
     def samples(self, position: int) -> tuple[Floats, ...]:
-        """The corrected samples of a position's build, sorted: as linked by the recipe first, then each layout."""
+        """The corrected samples of a position's build, sorted: as linked by the recipe first, then each layout.
+
+        Without those of rounds, except for a rate, whose samples need no correction.
+        """
         return self._corrected().get(self.build_of(position), ())
 
     def _corrected(self) -> dict[int, tuple[Floats, ...]]:
-        if self._samples is None:
-            if self._question.scale is Scale.RATE:
-                raw = self._raw_values()
-                self._samples = {build: (np.sort(values),) for build, values in raw.items()}
-            else:
-                drift = Drift(self._batches, self.reference)
-                self._samples, self._calm = drift.samples(), drift.calm
+        if self._question.scale is Scale.RATE:
+            return {build: (np.sort(values),) for build, values in self._raw_values().items()}
+        if self._samples is None or self._corrected_by != self.reference:
+            drift = Drift([each for each in self._batches if not each.batch.certificate], self.reference)
+            self._samples, self._calm, self._corrected_by = drift.samples(), drift.calm, self.reference
         return self._samples
 
     def all_samples(self, position: int) -> Floats:

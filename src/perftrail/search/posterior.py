@@ -128,7 +128,7 @@ def infer(
 
     Likelihoods of an earlier posterior, `known`, are reused if they fit, and noises that it excluded are omitted.
     """
-    positions = evidence.positions
+    positions = evidence.guiding_positions
     builds = [evidence.build_of(position) for position in positions]
     layouts = {build: evidence.samples(build) for build in builds}
     grid = build_grid(question, evidence)

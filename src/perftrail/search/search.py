@@ -281,8 +281,8 @@ class Search:
             shares.append((each.last, min(share, 1.0)))
         open_ones = [each for each in likely if each.finding is Finding.OPEN]
         widest = max(open_ones or likely or gaps, key=lambda each: each.last - each.first)
-        values = {at: self._evidence.all_samples(at) for at in (widest.first, widest.last)}
-        before = float(np.median(values[widest.first])) if len(values[widest.first]) else 0.0
+        values = self._evidence.values_in_rounds(widest.first)
+        before = float(np.median(values)) if len(values) else 0.0
         claim, ends = None, self._rounds.compare(gaps[0].first, gaps[-1].last)
         may_be_equal = not likely and not self._rounds.is_certain(ends)
         if may_be_equal or (open_ones and self._rounds.middle(widest.first, widest.last) is None):
