@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from perftrail.search import Built, Costs, Question, Search, Verdict
+from perftrail.search import Budget, Built, Costs, Question, Search, Verdict
 from perftrail.search.evidence import Evidence
 from perftrail.search.layout_guard import (
     CLEAR,
@@ -245,6 +245,18 @@ def test_a_change_far_above_the_layouts_is_found_although_they_cannot_be_drawn_a
         (change,) = answer.changes
         assert change.certificate is not None
         assert change.confidence < 1 - change.certificate.error, "the doubt about layouts counts"
+
+
+def test_a_budget_without_runs_for_the_check_of_layouts_names_no_change_that_needs_it() -> None:
+    answers = []
+    for runs in (60, 80):
+        oracle = Oracle(step(50, 0.07), normal(0, 0.004), layouts(100, 0.008))
+        answers.append(oracle.settle(Question(revisions=100, budget=Budget(invocations=runs))))
+    early, checked = answers
+    assert (early.verdict, checked.verdict) == (Verdict.UNCLEAR, Verdict.FOUND)
+    assert early.layouts_hide
+    assert [suspicion.doubted for suspicion in early.suspected] == [True]
+    assert early.suspected[0].confidence > 0.99, "without the check, this would have been enough"
 
 
 @pytest.mark.parametrize("revisions", [2, 3])
