@@ -70,7 +70,7 @@ class Row:
     for normal. `step` is the resolution of the metric, in units of the level. With `slow_share`, that share of the
     new code's invocations takes `slow_size` longer instead of all of them. `shared_core` is the share of time in
     which another process uses the other thread of the core, which costs `shared_size`. `warm_up` is the additional
-    cost of the first samples of a build, which fades.
+    cost of the first samples of a build, which fades. With `interpreted`, an interpreter runs the program.
     """
 
     name: str
@@ -105,6 +105,7 @@ class Row:
     shared_size: float = 0.0
     warm_up: float = 0.0
     busy: bool = False
+    interpreted: bool = False
 
 
 SEVERAL: Mapping[str, Any] = {"revisions": 120, "sigma": 0.02, "runs": 200, "build_seconds": 0.1}
@@ -202,6 +203,18 @@ ROWS = (
         )
         for changes in (2, 4, 6)
         for low, high in ((1, 2), (2, 6))
+        for both in (False, True)
+    ),
+    *(
+        Row(
+            name=f"{changes} changes of 2 to 6 thresholds, {'both directions' if both else 'faster'}, interpreted",
+            changes=changes,
+            between=(2, 6),
+            both=both,
+            interpreted=True,
+            **SEVERAL,
+        )
+        for changes in (2, 4, 6)
         for both in (False, True)
     ),
     Row(name="plain, d/σ 3.2, 1000 revisions, 15 % unbuildable", revisions=1000, unbuildable=0.15, tau=0.009),
@@ -486,7 +499,7 @@ def search(row: Row, seed: int) -> Outcome:
         file="/study/perftrail.toml",
         directory="/study",
         source=Source(kind="git", location="/repository"),
-        benchmarks={"work": Benchmark(command="{build}/work")},
+        benchmarks={"work": Benchmark(command="python3 {build}/work" if row.interpreted else "{build}/work")},
         variants={"plain": Variant()},
         build=Build(relink=("relink {layout}",) if row.relinks else ()),
         measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0),

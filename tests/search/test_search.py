@@ -64,6 +64,20 @@ def test_equal_ends_are_certified_with_few_looks_inside() -> None:
     assert oracle.builds == 2 + LOOKS
 
 
+def test_where_several_changes_are_named_cheap_builds_show_others_that_cancel_each_other() -> None:
+    level = steps((20, 0.3), (60, 0.3), (84, 0.3), (88, -0.3))
+    oracle = Oracle(level, normal(1, 0.01), build_seconds=0.1)
+    question = Question(revisions=120, linked=False, costs=Costs(build=0.1, sample=1.0))
+    answer = oracle.settle(question)
+    assert [change.positions for change in answer.changes] == [(20,), (60,), (84,), (88,)]
+    few = oracle.settle(replace(question, budget=Budget(invocations=oracle.sample_count // 2)))
+    assert [change.positions for change in few.changes] == [(20,), (60,)]
+    assert few.verdict is Verdict.SEVERAL
+    alone = Oracle(steps((20, 0.3)), normal(1, 0.01), build_seconds=0.1)
+    alone.settle(question)
+    assert alone.builds < 20, "one change is no reason to expect others"
+
+
 @pytest.mark.parametrize("revisions", [2, 3])
 @pytest.mark.parametrize("size", [0.7, -0.7])
 def test_the_shortest_histories_are_answered(revisions: int, size: float) -> None:

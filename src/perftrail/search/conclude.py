@@ -90,7 +90,7 @@ class _Conclusion:
             scale=self._scale,
             ends=self._sum(self._gaps, ()) if len(ends.differences) < FEWEST_ROUNDS else self._effect(ends),
             rest=self._rest(),
-            unseen=rounds.longest_unseen(),
+            unseen=next(iter(rounds.longest_unseen()), None),
             certificate=self._summary(ends) if certified else None,
             below_threshold=tuple(map(self._step, self._below)),
             suspected=tuple(suspected),

@@ -551,8 +551,13 @@ class Rounds:
         built = np.isin(inside, list(evidence.built))
         return int(inside[np.argmax(worth * np.where(built, BUILT_BONUS, 1.0))])
 
-    def longest_unseen(self) -> tuple[int, int] | None:
-        """Return the neighbours of the map with the most untried revisions between them; `None` without any."""
+    def longest_unseen(self) -> list[tuple[int, int]]:
+        """Return the neighbours of the map with the most untried revisions between them, the longest pair first.
+
+        None is shorter than half of the longest.
+        """
         pairs = [pair for pair in pairwise(self.positions) if self._is_divisible(*pair)]
-        different = [pair for pair in pairs if not self.is_same(*pair)]
-        return max(different or pairs, key=lambda pair: pair[1] - pair[0], default=None)
+        pairs = [pair for pair in pairs if not self.is_same(*pair)] or pairs
+        longest = max((high - low for low, high in pairs), default=0)
+        pairs = [pair for pair in pairs if 2 * (pair[1] - pair[0]) >= longest]
+        return sorted(pairs, key=lambda pair: pair[0] - pair[1])

@@ -8,7 +8,7 @@ that needs something decides:
    coarse map of the whole history takes its place;
 3. rounds (`rounds`) over the ends and the builds around each change certify changes, and that everything between them
    is equal within the threshold, or divide it further;
-4. a look into gaps without a measured revision, if nothing has changed;
+4. builds in the longest gaps, if nothing has changed, or if so much has that changes may cancel each other there;
 5. revisions beyond the outermost ones that could be built;
 6. more builds on the sides of a change that memory layouts may explain (`layout_guard`).
 
@@ -36,7 +36,7 @@ from perftrail.search.layout_guard import LayoutGuard
 from perftrail.search.observation import Batch
 from perftrail.search.posterior import Belief, ClaimProgress
 from perftrail.search.rate_guide import RateGuide
-from perftrail.search.rounds import FEWEST_ROUNDS, Finding, Rounds
+from perftrail.search.rounds import FEWEST_FLAT, FEWEST_ROUNDS, Finding, Rounds
 from perftrail.search.scale import Scale
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ THOROUGH_GAPS = 24
 """Gaps of the first map of a thorough search."""
 
 LOOKS = 3
-"""Most builds inside a history without a change, to look for changes that cancel each other."""
+"""Most builds to look for changes that cancel each other: in a history without a change; or for each change if there
+are several and builds are cheap."""
 
 MOST_BATCHES = 2000
 """Maximum batches of one search."""
@@ -198,22 +199,32 @@ class Search:
         return None if self._layouts.hidden else self._rounds.ask()
 
     def _look_inside(self) -> Measure | None:
-        """A round with one more build in the longest gap, if no change was found and builds are expensive."""
-        named = any(each.finding is Finding.CHANGED for each in self._rounds.gaps())
-        pair = (
-            None
-            if named or self._is_mapped or self._is_rate or self._looks >= LOOKS
-            else self._rounds.longest_unseen()
-        )
-        middle = None if pair is None else self._rounds.middle(*pair)
-        if pair is None or middle is None:
+        """A round with further builds in the longest gaps, if changes may cancel each other there."""
+        most = self._looks_left if self._is_mapped else min(1, self._looks_left)
+        pairs = self._rounds.longest_unseen()[:most]
+        middles = {pair: middle for pair in pairs if (middle := self._rounds.middle(*pair)) is not None}
+        if not middles:
             return None
-        measure = self._rounds.round_of((*pair, middle), Purpose.UNSEEN)
-        if self._refusal(measure) is not None:
+        builds = {*middles.values(), *(end for pair in middles for end in pair)}
+        measure = self._rounds.round_of(builds, Purpose.UNSEEN)
+        if self._refusal(replace(measure, order=measure.order * FEWEST_FLAT)) is not None:
             return None
-        self._looks += 1
-        self._rounds.add([middle])
+        self._looks += len(middles)
+        self._rounds.add(middles.values())
         return measure
+
+    @property
+    def _looks_left(self) -> int:
+        """The number of further builds in the longest gaps.
+
+        Where layouts may explain a change, more builds would also find more unusual layouts.
+        """
+        named = sum(each.finding is Finding.CHANGED for each in self._rounds.gaps())
+        if self._is_mapped:
+            most = LOOKS * named if named > 1 and not self._layouts.is_needed else 0
+        else:
+            most = 0 if named or self._is_rate else LOOKS
+        return max(0, most - self._looks)
 
     def _look_outside(self) -> Measure | None:
         """First samples of an untried revision beyond the outermost usable ones, halving the untried range."""
@@ -314,4 +325,10 @@ class Search:
         if isinstance(self.ask(), Settled):
             return NOTHING_LEFT
         rounds = None if self._is_guided else self._rounds
-        return work_left(self.question, self.belief, invocations=self._evidence.invocations, rounds=rounds)
+        left = work_left(self.question, self.belief, invocations=self._evidence.invocations, rounds=rounds)
+        looks = 0 if rounds is None else self._looks_left
+        # Each is compared with both of its neighbours until the three look equal.
+        runs = 3 * FEWEST_FLAT * looks * self.question.invocations_per_sample
+        return replace(
+            left, runs=(left.runs[0], left.runs[1] + runs), builds=(left.builds[0], left.builds[1] + looks)
+        )
