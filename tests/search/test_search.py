@@ -473,6 +473,21 @@ def test_ends_that_certainly_differ_are_not_said_to_become_equal() -> None:
     assert belief.claim is None
 
 
+@pytest.mark.parametrize(("seed", "size"), [(0, 0.05), (2, 0.0)])
+def test_the_progress_of_a_claim_is_that_of_builds_that_the_next_round_runs(seed: int, size: float) -> None:
+    oracle = Oracle(steps((10, size), (20, -size), (30, size)), normal(seed, 0.03), build_seconds=0.01)
+    search = Search(Question(revisions=40, costs=Costs(build=0.01, sample=1.0), linked=False))
+    claims = 0
+    while isinstance(action := search.ask(), Measure):
+        claim = None if search.belief is None else search.belief.claim
+        if action.certificate and claim is not None:
+            claims += 1
+            assert {*(claim.around or (0, 39))} <= {*action.positions}
+        for observation in oracle.perform(action):
+            search.tell(observation)
+    assert claims > 3
+
+
 def test_a_budget_of_two_builds_compares_the_ends_where_builds_are_cheap() -> None:
     oracle = Oracle(step(5, 0.3), normal(1, 0.01), build_seconds=0.01)
     budget = Budget(builds=2)

@@ -295,9 +295,11 @@ class Search:
         values = self._evidence.values_in_rounds(widest.first)
         before = float(np.median(values)) if len(values) else 0.0
         claim, ends = None, self._rounds.compare(gaps[0].first, gaps[-1].last)
+        about, running = widest if likely else ends, self._rounds.open_pairs()
+        is_run = any((each.first, each.last) == (about.first, about.last) for each in running)
         may_be_equal = not likely and not self._rounds.is_certain(ends)
-        if may_be_equal or (open_ones and self._rounds.middle(widest.first, widest.last) is None):
-            about = widest if likely else ends
+        may_be_change = open_ones and self._rounds.middle(widest.first, widest.last) is None
+        if is_run and (may_be_equal or may_be_change):
             forecast = open_rounds(about, self.question.threshold_on_scale, self._rounds.level)
             claim = ClaimProgress(
                 blocks=len(about.differences),
