@@ -21,10 +21,12 @@ from perftrail.file_tree import (
     entries_below,
     exclusive_lock,
     open_to_read,
+    real_path,
     remove_tree,
     write_file,
 )
 from tests.needs import needs
+from tests.starting import REPOSITORY
 
 
 @pytest.fixture
@@ -223,3 +225,17 @@ def test_a_pipe_without_its_other_end_is_refused_at_once_and_devices_that_a_shel
             assert file.read() == b"from a shell"
     finally:
         os.close(reading)
+
+
+def test_a_loop_of_links_has_a_path(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert real_path(tmp_path / "link" / "loop") == tmp_path / "loop"
+
+
+def test_no_module_fails_for_a_loop_of_links() -> None:
+    """`Path.resolve` raises `RuntimeError` for one; only the reader of archives expects that."""
+    found = [
+        path.name for path in (REPOSITORY / "src").rglob("*.py") if ".resolve()" in path.read_text("utf-8")
+    ]
+    assert found == ["unpacking.py"]

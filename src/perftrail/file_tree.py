@@ -41,6 +41,11 @@ def expanded(path: str) -> Path:
         return Path(path)
 
 
+def real_path(path: Path | str) -> Path:
+    """Return a path without symbolic links; links that form a loop stay, for which `Path.resolve` fails."""
+    return Path(os.path.realpath(path))
+
+
 def user_cache() -> Path:
     """Return perftrail's directory in the user's cache, as the XDG base directory specification defines it."""
     named = os.environ.get("XDG_CACHE_HOME", "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.toolchain import local_tools
 from perftrail.errors import ClusterError, LauncherError, SourceError, StoreError, StudyError, UsageError
+from perftrail.file_tree import real_path
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.build_inputs import BuildInputs
 from perftrail.measure.build_workers import open_build_workers, open_builder, sandboxes
@@ -501,7 +502,7 @@ def shell_prefix(study: Study, prepared: ManualBuild, *, store: str | None) -> I
         isolation = sandboxes(study, results_directory(study, store), starter)
         assert isolation is not None
         with isolation.prefix("build", [str(Path(prepared.log).parent)]) as words:
-            yield (*words[:-1], "--chdir", str(Path(prepared.directory).resolve()), words[-1])
+            yield (*words[:-1], "--chdir", str(real_path(prepared.directory)), words[-1])
 
 
 def _subject_builder(

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.file_tree import entries_below, publish
+from perftrail.file_tree import entries_below, publish, real_path
 from perftrail.model.build import Built
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def _includes(directory: Path, path: Path) -> bool:
     if directory not in path.parents:
         return False
     name = path.relative_to(directory)
-    return path.resolve() == directory.resolve() / name and _EXCLUDED.isdisjoint(name.parts)
+    return real_path(path) == real_path(directory) / name and _EXCLUDED.isdisjoint(name.parts)
 
 
 _SETTLED_NS = 2_000_000_000

@@ -30,7 +30,7 @@ from perftrail.builds.trees import (
     values_of,
 )
 from perftrail.errors import CheckoutFailed
-from perftrail.file_tree import remove_tree
+from perftrail.file_tree import real_path, remove_tree
 from perftrail.model.build import NO_DIRECTORY, Failure, ManualBuild
 from perftrail.model.placeholders import DATE, LAYOUT, fill, names
 from perftrail.model.process import Command, describe_end
@@ -62,7 +62,7 @@ class Workspace:
 
     def contains(self, directory: Path) -> bool:
         """Return whether a path is a directory inside `home`, also through symbolic links."""
-        return directory.is_dir() and directory.resolve().is_relative_to(self.home.resolve())
+        return directory.is_dir() and real_path(directory).is_relative_to(real_path(self.home))
 
     def shortened(self, text: str) -> str:
         """Shorten paths inside the tree and the temporary directory in a text."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.build_log import MOST_LINES
 from perftrail.builds.environment import search_path
-from perftrail.file_tree import temporary_directory
+from perftrail.file_tree import real_path, temporary_directory
 from perftrail.model.build import content_key
 from perftrail.model.process import Command, Exited
 from perftrail.model.wording import quoted
@@ -152,7 +152,7 @@ def _why(sought: list[str], tree: Path, path: str) -> str:
     """Return why a hunk does not apply: its first line that the file lacks."""
     file = tree / path
     # Path.resolve fails for a loop of links.
-    inside = Path(os.path.realpath(file)).is_relative_to(tree.resolve())
+    inside = real_path(file).is_relative_to(real_path(tree))
     if not inside or not os.path.isfile(file) or file.stat().st_size > LARGEST_FILE_BYTES:  # noqa: PTH113
         return "the lines that it changes are missing"
     present = set(_text(file).splitlines())
@@ -200,7 +200,7 @@ def _copy_overlay(file: Path, tree: Path, path: str) -> str:
     """Copy a file to its path, replacing an existing file; return why that failed, or an empty text."""
     target = tree / path
     subject = f"overlay to {quoted(path)}"
-    if not Path(os.path.realpath(target.parent)).is_relative_to(tree.resolve()):
+    if not real_path(target.parent).is_relative_to(real_path(tree)):
         return f"{subject}: the path contains a link of this revision that leads out of its tree"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -28,6 +28,7 @@ from perftrail import studyfile
 from perftrail._version import __version__
 from perftrail.cli.json_output import json_types
 from perftrail.errors import PerftrailError, UsageError
+from perftrail.file_tree import real_path
 from perftrail.model.benchmark import Value
 from perftrail.model.json_data import Schema, Schemas
 from perftrail.model.metrics import Better
@@ -321,7 +322,7 @@ class AgentServer:
     """The tools for the studies below a root. `store` is the location of the results, as for every command."""
 
     def __init__(self, root: Path, *, store: str | None = None, measuring: bool = False) -> None:
-        self._root = root.resolve()
+        self._root = real_path(root)
         self._store = store
         self._tools = tools(measuring=measuring)
 
@@ -410,14 +411,14 @@ class AgentServer:
         """Return the path of a study. Raises `UsageError` for one that is, or reads, outside of the root."""
         if "\0" in named:
             raise UsageError(f"{quoted(named)} is not a path")
-        path = (self._root / named).resolve()
+        path = real_path(self._root / named)
         if not path.is_relative_to(self._root):
             raise UsageError(
                 f"{quoted(named)} is outside of the root of this server; call studies for the valid ones"
             )
         if path.is_dir():
             path /= studyfile.FILE_NAME
-        if not path.resolve().is_relative_to(self._root) or not path.is_file():
+        if not real_path(path).is_relative_to(self._root) or not path.is_file():
             raise UsageError(
                 f"no study {quoted(named)} below the root of this server; call studies for the valid ones"
             )
@@ -435,7 +436,7 @@ class AgentServer:
         return [*results, *(re.split(r"[*?\[]", location)[0] for location in samples)]
 
     def _is_outside(self, path: str) -> bool:
-        return not Path(path).resolve().is_relative_to(self._root)
+        return not real_path(path).is_relative_to(self._root)
 
     async def _run(self, words: Sequence[str], progress: Callable[[int, str], Any] | None) -> str:
         """Run a command and return its output. Raises `PerftrailError` with its message if it prints none."""

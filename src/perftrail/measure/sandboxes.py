@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import LauncherError, SandboxError
-from perftrail.file_tree import claimed_directory, expanded, remove_left_over, remove_tree
+from perftrail.file_tree import claimed_directory, expanded, real_path, remove_left_over, remove_tree
 from perftrail.process.launcher import Launcher, launcher_path
 from perftrail.process.preloaded import remove_left_over_count_files
 from perftrail.process.sandbox import bubblewrap, find_program, sandbox_error
@@ -68,7 +68,7 @@ class Sandboxes:
     ) -> None:
         self._sandbox = sandbox
         self._study = os.path.realpath(study_directory)
-        self._results = results.resolve()
+        self._results = real_path(results)
         self._outside = outside
         self._launchers: list[Launcher] = []
         self._sandbox_directory = sandbox_directory or self._results / "sandboxes"
@@ -204,7 +204,7 @@ def why_no_sandbox() -> str:
     try:
         with Launcher() as outside, PrivateDirectories(TEMPORARY_DIRECTORY) as private:
             launcher_sandbox = LauncherSandbox(
-                prefix=bubblewrap(View(shown=(str(launcher_path().parent.resolve()),)), private),
+                prefix=bubblewrap(View(shown=(str(real_path(launcher_path().parent)),)), private),
                 outputs=str(private.exchange),
                 exchange=str(private.exchange),
                 outside=outside.start(),
@@ -254,7 +254,7 @@ def open_trial_starter(trial: Trial, launcher: Launcher) -> Iterator[ReadyTrial]
         yield ReadyTrial(trial=trial, starter=launcher, servers=outside)
         return
     with claimed_directory(_TRIAL_PREFIX, below=TEMPORARY_DIRECTORY) as claimed:
-        home = claimed.resolve()
+        home = real_path(claimed)
         scratch = home / "scratch"
         scratch.mkdir()
         sandboxes = Sandboxes(

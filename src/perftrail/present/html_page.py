@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from perftrail.charts.frame import config, themed
 from perftrail.errors import UsageError
-from perftrail.file_tree import create_directory, open_to_read, user_cache, write_file
+from perftrail.file_tree import create_directory, open_to_read, real_path, user_cache, write_file
 from perftrail.model.wording import DOCUMENTATION, counted, escaped
 from perftrail.results.ranking import RankingJson
 
@@ -313,8 +313,8 @@ def log_end(log: str, results: Path, *, most: int = LOG_BYTES) -> str:
     A foreign store may name any file, so only files below ``logs`` are read.
     """
     _, found, below = log.replace("\\", "/").rpartition("/logs/")
-    logs = (results / "logs").resolve()
-    path = (logs / below).resolve()
+    logs = real_path(results / "logs")
+    path = real_path(logs / below)
     if not found or not path.is_relative_to(logs) or not path.is_file():
         return ""
     size = path.stat().st_size

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, NoAnswer, SourceError
-from perftrail.file_tree import remove_tree
+from perftrail.file_tree import real_path, remove_tree
 from perftrail.model.build import content_key
 from perftrail.model.patch import EVERY_PATH, Conflict, FileChange, Obstacle, Passage, Patch, Patched
 from perftrail.model.subject import Revision
@@ -211,7 +211,7 @@ def apply_partially(
 
 def isolated_git(git: Git, directory: Path) -> Git:
     """Return a git that does not consider a directory part of an enclosing repository."""
-    return git.with_variables(GIT_CEILING_DIRECTORIES=str(directory.resolve().parent))
+    return git.with_variables(GIT_CEILING_DIRECTORIES=str(real_path(directory).parent))
 
 
 _LARGEST_LINK_BYTES = 8192
@@ -228,8 +228,8 @@ def is_worktree_of_mirror(directory: Path, *, cache: Path) -> bool:
         return False
     with link.open("rb") as file:
         found = _LINK.fullmatch(file.read(_LARGEST_LINK_BYTES))
-    return found is not None and Path(os.fsdecode(found[1])).resolve().is_relative_to(
-        (cache / "git").resolve()
+    return found is not None and real_path(Path(os.fsdecode(found[1]))).is_relative_to(
+        real_path(cache / "git")
     )
 
 

@@ -11,13 +11,13 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from math import isfinite
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, assert_never
 
 from sqlalchemy import Connection, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from perftrail.errors import StoreError, UsageError
+from perftrail.file_tree import real_path
 from perftrail.model.measurement import InvocationKey
 from perftrail.store import schema
 from perftrail.store.databases import open_snapshot, to_write
@@ -537,4 +537,4 @@ def _same(one: str, other: str) -> bool:
     """Return whether two locations are one store, judging from their names."""
     if on_server(one) or on_server(other):
         return one == other
-    return Path(one).resolve() == Path(other).resolve()
+    return real_path(one) == real_path(other)

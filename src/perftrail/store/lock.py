@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import StoreError, StoreLocked
+from perftrail.file_tree import real_path
 from perftrail.results_directory import create_parent
 from perftrail.store.location import without_secrets
 
@@ -58,7 +59,7 @@ def lock_for_writing(path: str, *, wait: bool, on_wait: Callable[[Holder], None]
     If another process has the lock, wait and call `on_wait` with it (again whenever it changes; Ctrl-C ends the
     wait), or raise `StoreLocked`. Raises `StoreError` if the lock file cannot be created.
     """
-    name = Path(f"{Path(path).resolve()}.lock")
+    name = Path(f"{real_path(path)}.lock")
     descriptor = _open(name)
     _locks.add(descriptor)
     try:
@@ -78,7 +79,7 @@ def lock_for_writing(path: str, *, wait: bool, on_wait: Callable[[Holder], None]
 def current_writer(path: str) -> Holder | None:
     """Return the process that writes to the store at `path` now; `None` without one. Locks nothing."""
     try:
-        holder = _parse(Path(f"{Path(path).resolve()}.lock").read_bytes())
+        holder = _parse(Path(f"{real_path(path)}.lock").read_bytes())
     except OSError:
         return None
     return holder if holder is not None and _is_alive(holder.pid) else None

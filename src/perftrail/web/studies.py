@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perftrail import studyfile
 from perftrail.errors import PerftrailError, StoreError, UsageError
+from perftrail.file_tree import real_path
 from perftrail.opening import current_writer, open_results, results_directory
 from perftrail.present.dashboard.live import observe
 from perftrail.present.dashboard.snapshot import take_snapshot
@@ -357,7 +358,7 @@ def served_studies(files: Sequence[str], *, store: str | None) -> Iterator[Mappi
     readers = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
     try:
         for file in files:
-            name = slug(studyfile.directory_of(Path(file).resolve()).name, found)
+            name = slug(studyfile.directory_of(real_path(file)).name, found)
             found[name] = ServedStudy(name, file, store=store, readers=readers)
         yield found
     finally:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from perftrail.errors import SandboxError
-from perftrail.file_tree import claimed_directory, empty_directory, remove_left_over
+from perftrail.file_tree import claimed_directory, empty_directory, real_path, remove_left_over
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -79,7 +79,7 @@ class View:
         for path in own:
             yield from ("--bind", str(private.home), path)
         if self.network:
-            yield from _read_only(str(_RESOLVER.resolve()))
+            yield from _read_only(str(real_path(_RESOLVER)))
         for path in (path for pattern in _SECRETS for path in glob.glob(pattern)):  # noqa: PTH207 - absolute
             yield from ("--ro-bind", "/dev/null", path)
         sockets = () if self.network else _sockets()
@@ -204,7 +204,7 @@ class PrivateDirectories:
     def __init__(self, below: Path) -> None:
         below.mkdir(parents=True, exist_ok=True)
         self._claims = ExitStack()
-        self.path = self._claims.enter_context(claimed_directory(_DIRECTORY, below=below)).resolve()
+        self.path = real_path(self._claims.enter_context(claimed_directory(_DIRECTORY, below=below)))
         self.tmp, self.home, self.exchange = (self.path / name for name in ("tmp", "home", "exchange"))
         for directory in (self.tmp, self.home, self.exchange):
             directory.mkdir(mode=0o700)
@@ -230,7 +230,7 @@ class PrivateDirectories:
         Return False, after removing everything, if that program moved a mount point: everything must then be
         mounted again.
         """
-        intact = all(path.exists() and path.resolve() == path for path in keep)
+        intact = all(path.exists() and real_path(path) == path for path in keep)
         for directory in self.directories:
             empty_directory(directory, keep=keep if intact else ())
         return intact

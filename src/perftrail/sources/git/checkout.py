@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import remove_tree
+from perftrail.file_tree import real_path, remove_tree
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
@@ -375,7 +375,7 @@ class Checkouts:
     def _add(self, part: _Part, submodule: Submodule, log: str) -> None:
         try:
             inner = self._locate(part, submodule)
-            if inner.directory.resolve() != part.directory.resolve() / submodule.path:
+            if real_path(inner.directory) != real_path(part.directory) / submodule.path:
                 raise SourceError("its path leads out of the tree")
             inner.directory.rmdir()
         except (SourceError, OSError) as error:

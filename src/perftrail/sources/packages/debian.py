@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import exclusive_lock, publish, set_same_date
+from perftrail.file_tree import exclusive_lock, publish, real_path, set_same_date
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment
@@ -439,6 +439,6 @@ def _copy_linked_files(directory: Path) -> None:
     """Replace links by copies: apt links to files of archives on this machine, which may change."""
     for path in directory.iterdir():
         if path.is_symlink():
-            target = path.resolve()
+            target = real_path(path)
             path.unlink()
             shutil.copyfile(target, path)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError, Mistake, StudyError, UsageError
-from perftrail.file_tree import open_to_read
+from perftrail.file_tree import open_to_read, real_path
 from perftrail.formats.commented_json import MOST_BYTES, Located, NotJson, parse
 from perftrail.model.field import ENVIRONMENT
 from perftrail.model.placeholders import literal
@@ -358,14 +358,14 @@ def _translate(settings: _Settings, *, study: Path) -> _Translation:
     if (timeout := settings.seconds("default_benchmark_timeout")) is not None:
         found.suite_timeout = timeout
     suite = settings.text("benchmark_dir", "benchmarks").rstrip("/") or "benchmarks"
-    directory = (here / suite).resolve()
+    directory = real_path(here / suite)
     if not directory.is_dir():
         place = settings.get("benchmark_dir") or Located("", 1)
         settings.add(place, "benchmark_dir", f"{quoted(suite)}: no such directory next to the configuration")
     found.suite_path = f"perftrail-asv/{directory.name}"
     combinations = _combinations(settings, found)
     _build(settings, found, combinations, study=study)
-    copied = literal(shlex.quote(os.path.relpath(directory, study.resolve())))
+    copied = literal(shlex.quote(os.path.relpath(directory, real_path(study))))
     found.steps[f"mkdir {{build}}/perftrail-asv && cp -R {{study}}/{copied} {{build}}/perftrail-asv/"] = (
         "as asv does, every revision runs the benchmarks as they are now; without this step, path may name those of "
         "the revision"
@@ -406,7 +406,7 @@ def _source(settings: _Settings, here: Path, study: Path) -> SourceDraft:
     directory = here / repo
     if repo and not directory.is_dir():
         settings.add(at, "repo", f"{quoted(repo)}: no such directory, relative to the configuration")
-    relative = os.path.relpath(directory.resolve(), study.resolve())
+    relative = os.path.relpath(real_path(directory), real_path(study))
     location = relative if relative.startswith(".") else f"./{relative}"
     if not directory.is_dir():
         return SourceDraft(kind="git", location=location)
@@ -668,7 +668,7 @@ def _install_project(
     prefix = f'export PATH={_ENVIRONMENT}/bin:"$PATH"'
     if dated:
         prefix += " PIP_UPLOADED_PRIOR_TO={date} UV_EXCLUDE_NEWER={date}"
-    conf = os.path.relpath(settings.file.parent.resolve(), study.resolve())
+    conf = os.path.relpath(real_path(settings.file.parent), real_path(study))
     values = {
         "build_dir": tree,
         "build_cache_dir": _WHEELS,

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from perftrail.errors import SourceError, UsageError
+from perftrail.file_tree import real_path
 from perftrail.model.source import Source
 from perftrail.model.suite import SuiteKind
 from perftrail.model.wording import listed, quoted, suggestion
@@ -198,7 +199,7 @@ def repository_root(directory: Path) -> RepositoryRoot | None:
 
     Raises `UsageError` if a path has control characters.
     """
-    here = directory.resolve()
+    here = real_path(directory)
     with tempfile.TemporaryDirectory(prefix="perftrail-init-") as cache, Launcher() as starter:
         try:
             git = local_git(starter, cache=Path(cache))
@@ -208,7 +209,7 @@ def repository_root(directory: Path) -> RepositoryRoot | None:
     root = Path(top) if top else _fossil_root(here)
     if root is None:
         return None
-    prefix = _nameable(here.relative_to(root.resolve()).as_posix())
+    prefix = _nameable(here.relative_to(real_path(root)).as_posix())
     return RepositoryRoot(
         kind="git" if top else "fossil", directory=root, prefix="" if prefix == "." else prefix
     )
@@ -221,7 +222,7 @@ def _fossil_root(here: Path) -> Path | None:
 
 def _location(directory: Path, study: Path) -> str:
     """Return the directory as a study names it: relative, and distinct from an address or an option."""
-    path = os.path.relpath(directory.resolve(), study.resolve())
+    path = os.path.relpath(real_path(directory), real_path(study))
     return _nameable(path) if path in (".", "..") or path.startswith("../") else _nameable(f"./{path}")
 
 
@@ -242,7 +243,7 @@ def _examine_git(directory: Path, location: str, starter: Starter, *, cache: Pat
     if not blobs:
         return None
     tree = Tree(
-        name=directory.resolve().name.removesuffix(".git"),
+        name=real_path(directory).name.removesuffix(".git"),
         is_executable={path: mode == "100755" for path, (mode, _) in blobs.items()},
         texts=_committed(git, directory, {path: found for path, (_, found) in blobs.items()}),
         prefix=prefix,
@@ -274,7 +275,7 @@ def _examine_fossil(
     directory: Path, location: str, starter: Starter, *, cache: Path
 ) -> ExaminedProgram | None:
     """Examine a Fossil checkout, and its repository."""
-    here = directory.resolve()
+    here = real_path(directory)
     root = _fossil_root(here)
     if root is None:
         return None
@@ -313,7 +314,7 @@ def _files(directory: Path, *, prefix: str = "", name: str = "") -> Tree:
         if file.stat().st_size <= LARGEST_TEXT_BYTES:
             texts[path] = file.read_text("utf-8", errors="replace")
     return Tree(
-        name=name or directory.resolve().name, is_executable=is_executable, texts=texts, prefix=prefix
+        name=name or real_path(directory).name, is_executable=is_executable, texts=texts, prefix=prefix
     )
 
 
