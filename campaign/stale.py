@@ -8,6 +8,7 @@ the inputs whose change perftrail does not see: the documentation names each of 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -234,7 +235,14 @@ def run(seconds: float, seed: int) -> Result:
         while not losses and (trials == 1 or time.monotonic() < ended):
             losses += filter(None, map(trial.change, rng.sample(list(trial.inputs), len(trial.inputs))))
             trials += len(trial.inputs)
-    for check in (_header_of_build, _other_path, _other_shell, _edited_meanwhile):
+    for check in (
+        _header_of_build,
+        _file_of_one_point,
+        _found_first,
+        _other_path,
+        _other_shell,
+        _edited_meanwhile,
+    ):
         with tempfile.TemporaryDirectory() as directory:
             losses += filter(None, [check(Path(directory).resolve())])
         trials += 1
@@ -257,6 +265,46 @@ def _header_of_build(directory: Path) -> str:
     trial = _single(directory, "built", keys, file=header, text=text)
     trial.run()
     return trial.change("built")
+
+
+def _file_of_one_point(directory: Path) -> str:
+    """Change a file that only the second point opens, by a name that it computes from the parameter."""
+    names = [directory / "outside" / f"point-{number}.txt" for number in (1, 2)]
+    keys = 'command = "{study}/opens_point.sh {n}"\nparameters = { n = [1, 2] }'
+    trial = _single(directory, "point", keys, file=str(names[1]))
+    names[0].write_text("number 1\n")
+    os.utime(names[0], (1, 1))
+    script = trial.study / "opens_point.sh"
+    script.write_text(f"#!/bin/sh\ncat {directory}/outside/point-$1.txt\n")
+    script.chmod(0o755)
+    trial.run()
+    return trial.change("point")
+
+
+def _found_first(directory: Path) -> str:
+    """Create a header and a library in directories that are searched first, and remove them again."""
+    outside = directory / "outside"
+    keys = (
+        f'command = "{{out}}/calls"\nbuild = ["cc -o {{out}}/calls {{study}}/calls.c {outside}/libnumber.so '
+        f'-Wl,-rpath,{outside}/first:{outside}"]'
+    )
+    library = ("cc", "-shared", "-o", f"{outside}/libnumber.so", f"{outside}/number.c")
+    soname = (*library, "-Wl,-soname,libnumber.so")
+    text = "int number(void) { return {}; }\n"
+    each = _Input(keys=keys, file=f"{outside}/number.c", text=text, after=soname)
+    with mock.patch(f"{__name__}._inputs", lambda _: {"first": each}):
+        trial = _Trial(directory)
+    trial.run()
+    first = outside / "first" / "libnumber.so"
+    first.parent.mkdir()
+    (outside / "number.c").write_text(text.replace("{}", "2"))
+    subprocess.run([first if word == f"{outside}/libnumber.so" else word for word in soname], check=True)
+    os.utime(first, (1, 1))
+    trial.run()
+    shutil.rmtree(first.parent)
+    trial.run()
+    found = trial.measured("first")
+    return "" if sorted(found) == [1.0, 2.0] else f"a library was found first: {found}"
 
 
 def _other_path(directory: Path) -> str:

@@ -258,6 +258,18 @@ def test_programs_of_scripts_their_interpreters_and_libraries_are_opened_files(
     assert opened(tree, f"cat {outside}/data", outside).outside.keys().isdisjoint({str(outside / "data")})
 
 
+def test_a_file_that_was_not_found_is_an_input_without_content(tree: Path, outside: Path) -> None:
+    """A header, a library or settings in an earlier directory would be found instead."""
+    (tree / "main.c").write_text('#include "used.h"\nint main(void) { return USED; }\n')
+    compile_ = f"gcc -I{outside} -Iinclude -fsyntax-only main.c"
+    written = f"cat {outside}/created || echo 1 > {outside}/created; cat {outside}/.cache/a || true"
+    found = opened(tree, f"{compile_}; {written}").outside
+    names = {name for name in found if name.startswith(str(outside))} - {str(outside / "stdc-predef.h")}
+    assert {name: found[name] for name in names} == {str(outside / "used.h"): artefact.MISSING}
+    assert found["used.h"] == artefact.MISSING
+    assert artefact.content_of_opened(outside / "used.h") == artefact.MISSING
+
+
 def test_results_state_of_the_machine_and_caches_are_no_inputs(tree: Path, outside: Path) -> None:
     for name in (".git/HEAD", ".cache/index"):
         (outside / name).parent.mkdir()

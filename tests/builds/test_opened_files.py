@@ -146,3 +146,24 @@ def test_a_build_that_fails_only_under_strace_is_repeated_without_it(project: Pr
     )
     assert isinstance(outcome, Built), outcome
     assert not (project.builds / "observed").exists()
+
+
+@needs("strace")
+def test_a_new_header_that_is_found_first_is_another_build_and_settings_are_not(
+    project: Project, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = outside.with_name("home")
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    first = outside.with_name("first")
+    first.mkdir()
+    lines = files(outside)
+    make = lines["Makefile"].replace("cc", f"cat {home}/.settings 2>/dev/null; cc -I{first}")
+    revision = project.commit({**lines, "Makefile": make})
+    make_program = recipe("make program", outputs=("program",))
+    before = project.build(revision, make_program)
+    (home / ".settings").write_text("1\n")
+    assert project.build(revision, make_program).key == before.key
+    (first / "number.h").write_text("#define NUMBER 2\n")
+    after = project.build(revision, make_program)
+    assert (after.key != before.key, after.artefact != before.artefact) == (True, True)

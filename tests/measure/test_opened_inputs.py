@@ -16,6 +16,7 @@ from perftrail.model.benchmark import Benchmark, Point, Value
 from perftrail.model.build import Failure
 from perftrail.model.plan import Cell
 from perftrail.model.reads import BuildReads
+from perftrail.model.store_records import ReadsRecord
 from perftrail.model.study import Study
 from perftrail.model.subject import Revision, Subject
 from perftrail.store.memory import MemoryStore
@@ -29,48 +30,51 @@ def strace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Observed:
-    """Observations of one file, `name`, by a session that can be repeated; counts them."""
+    """Observations of one file by sessions that can be repeated; counts them. A runnable is the text of its key."""
 
-    def __init__(self, study: Study, tmp_path: Path, *, name: str = "file") -> None:
+    def __init__(self, study: Study, tmp_path: Path) -> None:
         self.study = study
         self.store = MemoryStore()
         self.store.add_machine(MACHINE)
-        self.file = tmp_path / name
+        self.file = tmp_path / "file"
         self.file.write_text("1")
+        self.opens: dict[str, tuple[Path, ...]] = {"r0": (self.file,), "r1": (self.file,)}
         self.count = 0
-        self.answer: BuildReads | Failure | None = None
-        self.session = a_session(
-            study, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 1.0)
-        )
+        self.failure: Failure | None = None
+        self.incomplete = ""
         self.begin()
 
     def begin(self) -> None:
         """Begin another session."""
         self.inputs = OpenedInputs(self.study, self.store, machine=MACHINE.id)
 
-    def ready(self, revision: int = 0, values: Mapping[str, Value] | None = None) -> Ready:
-        subject = Subject(revision=Revision(id=f"r{revision}"), variant="plain")
-        cell = Cell(subject=subject, benchmark="work", point=Point(tuple((values or {}).items())))
-        _, ready = drain(self.session.subject_builder.ready(cell))
-        assert isinstance(ready, Ready)
-        return ready
+    def key(self, revision: str = "r0", values: Mapping[str, Value] | None = None) -> str:
+        """Return the key of a runnable."""
+        return self.inputs.key(cell_at(revision, values), f"{revision} {values or ''}".strip())
 
-    def observe(self, ready: Ready) -> list[str]:
-        """Observe a cell, and return the messages."""
+    def observe(self, revision: str = "r0", values: Mapping[str, Value] | None = None) -> list[str]:
+        """Observe a runnable, and return the messages."""
+
+        def opened_files() -> BuildReads | Failure:
+            self.count += 1
+            contents = {str(path): content_of_opened(path) for path in self.opens.get(revision, ())}
+            return self.failure or BuildReads(outside=contents, incomplete=self.incomplete)
+
         messages = []
-        for event in self.inputs.observe(ready.cell, self.opened_files):
+        for event in self.inputs.observe(cell_at(revision, values), self.key(revision, values), opened_files):
             assert isinstance(event, BuilderMessage)
             messages.append(event.text)
         return messages
 
-    def opened_files(self) -> BuildReads | Failure:
-        self.count += 1
-        return self.answer or BuildReads(outside={str(self.file): content_of_opened(self.file)})
-
-    def changes(self) -> tuple[str, ...]:
-        """Return the changes in another session."""
+    def later(self, revision: str = "r0") -> str:
+        """Return the key of a runnable in another session."""
         self.begin()
-        return self.inputs.of(self.ready().cell).changes
+        return self.key(revision)
+
+
+def cell_at(revision: str, values: Mapping[str, Value] | None = None) -> Cell:
+    subject = Subject(revision=Revision(id=revision), variant="plain")
+    return Cell(subject=subject, benchmark="work", point=Point(tuple((values or {}).items())))
 
 
 @pytest.fixture
@@ -78,57 +82,80 @@ def observed(tmp_path: Path) -> Observed:
     return Observed(a_study(directory=str(tmp_path)), tmp_path)
 
 
-def test_a_benchmark_is_observed_once_for_all_its_revisions(observed: Observed) -> None:
-    for number in range(3):
-        assert observed.observe(observed.ready(number)) == []
+def test_a_runnable_is_observed_once(observed: Observed) -> None:
+    assert [observed.observe(), observed.observe()] == [[], []]
     observed.begin()
-    assert (observed.observe(observed.ready()), observed.count) == ([], 1)
+    assert (observed.observe(), observed.count, observed.key()) == ([], 1, "r0")
 
 
-def test_points_that_differ_in_texts_are_observed_each_and_numbers_are_not(tmp_path: Path) -> None:
+def test_each_revision_and_point_has_its_own_files(tmp_path: Path) -> None:
+    """Only one of two revisions opens another file, by a name that no line has."""
+    observed = Observed(a_study(directory=str(tmp_path)), tmp_path)
+    other = tmp_path / "other"
+    other.write_text("1")
+    observed.opens["r1"] = (observed.file, other)
+    observed.observe("r0")
+    observed.observe("r1")
+    assert observed.count == 2
+    assert observed.inputs.files(observed.key("r1")) == (str(observed.file), str(other))
+    other.write_text("2")
+    assert (observed.later("r0"), observed.later("r1") != "r1") == ("r0", True)
+    assert observed.observe("r1") == [
+        f"work: measured again, because 1 file that it opens changed, for example {other}"
+    ]
+    other.write_text("1")
+    assert (observed.later("r0"), observed.later("r1"), observed.count) == ("r0", "r1", 3)
+
+
+def test_points_are_observed_each(tmp_path: Path) -> None:
     parameters: dict[str, tuple[Value, ...]] = {"n": (1, 2), "library": ("fast", "plain")}
     benchmark = Benchmark(command="{build}/work {n} {library}", parameters=parameters)
     observed = Observed(a_study(directory=str(tmp_path), benchmarks={"work": benchmark}), tmp_path)
-    for n in (1, 2):
+    for n in (1, 2, 1):
         for library in ("fast", "plain"):
-            observed.observe(observed.ready(values={"n": n, "library": library}))
-    assert observed.count == 2
+            observed.observe(values={"n": n, "library": library})
+    assert observed.count == 4
+
+
+def test_files_that_all_revisions_open_are_stored_once(observed: Observed) -> None:
+    for revision in ("r0", "r1"):
+        observed.observe(revision)
+    stored = [dict(each.reads.outside) for each in observed.store.documents(ReadsRecord)]
+    assert stored == [{str(observed.file): content_of_opened(observed.file)}, {}, {}]
 
 
 def test_a_changed_file_is_another_key_until_it_is_restored(observed: Observed) -> None:
-    observed.observe(observed.ready())
-    assert observed.changes() == ()
+    for revision in ("r0", "r1"):
+        observed.observe(revision)
     observed.file.write_text("2")
-    changes = observed.changes()
-    assert len(changes) == 1
-    assert observed.observe(observed.ready()) == [
-        f"work: measured again, because 1 file that it opens changed, for example {observed.file}"
-    ]
-    assert (observed.changes(), observed.observe(observed.ready())) == (changes, [])
+    changed = observed.later()
+    assert changed != "r0"
+    text = f"work: measured again, because 1 file that it opens changed, for example {observed.file}"
+    assert [observed.observe(), observed.observe("r1")] == [[text], []]
+    assert (observed.later(), observed.observe()) == (changed, [])
     observed.file.write_text("1")
-    assert (observed.changes(), observed.observe(observed.ready()), observed.count) == ((), [], 2)
+    assert (observed.later(), observed.observe(), observed.count) == ("r0", [], 4)
 
 
 def test_another_machine_observes_its_own_files(observed: Observed) -> None:
-    observed.observe(observed.ready())
+    observed.observe()
     observed.file.write_text("2")
-    other = OpenedInputs(observed.study, observed.store, machine="another")
-    assert other.of(observed.ready().cell).changes == ()
+    assert OpenedInputs(observed.study, observed.store, machine="another").key(cell_at("r0"), "r0") == "r0"
 
 
 def test_what_cannot_be_observed_is_reported_once_with_its_remedy(
     observed: Observed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opened_inputs, "observer", lambda: None)
-    (message,) = observed.observe(observed.ready())
+    (message,) = observed.observe()
     assert message.startswith("cannot observe which files the benchmarks open without strace")
     assert "name every input" in message
     assert "install strace" in message
-    assert observed.observe(observed.ready(1)) == []
+    assert observed.observe("r1") == []
 
 
 def test_benchmarks_of_another_machine_are_not_observed_and_that_is_reported(observed: Observed) -> None:
-    (event,) = observed.inputs.observe(observed.ready().cell, None)
+    (event,) = observed.inputs.observe(cell_at("r0"), observed.key(), None)
     assert isinstance(event, BuilderMessage)
     assert event.text.startswith("cannot observe which files the benchmarks open on another machine")
 
@@ -136,51 +163,36 @@ def test_benchmarks_of_another_machine_are_not_observed_and_that_is_reported(obs
 def test_a_benchmark_that_fails_under_strace_is_reported_once_and_tried_three_times(
     observed: Observed,
 ) -> None:
-    observed.answer = Failure(stage="crash", message="exit code 1")
-    (message,) = observed.observe(observed.ready())
+    observed.failure = Failure(stage="crash", message="exit code 1")
+    (message,) = observed.observe()
     assert "work opens, because it fails under strace (exit code 1)" in message
-    assert [observed.observe(observed.ready(number)) for number in (1, 2, 1, 2)] == 4 * [[]]
-    assert (observed.count, observed.changes()) == (3, ())
+    assert [observed.observe(f"r{number}") for number in (1, 2, 1, 2)] == 4 * [[]]
+    assert (observed.count, observed.later()) == (3, "r0")
 
 
-def test_an_incomplete_observation_counts_and_is_reported(observed: Observed) -> None:
-    content = {str(observed.file): content_of_opened(observed.file)}
-    observed.answer = BuildReads(outside=content, incomplete="the benchmark asks another process at @x")
-    (message,) = observed.observe(observed.ready())
+def test_an_incomplete_observation_counts_and_is_reported_once(observed: Observed) -> None:
+    observed.incomplete = "the benchmark asks another process at @1"
+    (message,) = observed.observe()
     assert message.startswith("cannot observe each file that work opens: the benchmark asks another process")
+    observed.incomplete = "the benchmark asks another process at @2"
+    assert observed.observe("r1") == []
     observed.file.write_text("2")
-    assert len(observed.changes()) == 1
+    assert observed.later() != "r0"
 
 
-def test_a_change_is_part_of_the_runnable_key(observed: Observed, tmp_path: Path) -> None:
-    store = observed.store
+def test_an_opened_file_of_the_study_is_checked_after_each_invocation(tmp_path: Path) -> None:
+    observed = Observed(a_study(directory=str(tmp_path)), tmp_path)
     session = a_session(
-        observed.study,
-        tmp_path,
-        source=FakeSource(1),
-        starter=FakeStarter(seconds=lambda _: 1.0),
-        store=store,
+        observed.study, tmp_path, source=FakeSource(1), starter=FakeStarter(seconds=lambda _: 1.0)
     )
-    cell = observed.ready().cell
-    before = session.subject_builder.known_runnable(cell)
-    observed.observe(observed.ready())
-    observed.file.write_text("2")
+    builder = session.subject_builder
+    opened = BuildReads(outside={"file": content_of_opened(observed.file)})
 
-    def key() -> object:
-        builder = a_session(
-            observed.study,
-            tmp_path,
-            source=FakeSource(1),
-            starter=FakeStarter(seconds=lambda _: 1.0),
-            store=store,
-        ).subject_builder
-        _, ready = drain(builder.ready(cell))
-        assert isinstance(ready, Ready)
-        # A file of the study that changes while its benchmark runs invalidates the sample.
-        assert str(observed.file) in dict(ready.inputs)
-        return ready.runnable.key
+    def ready() -> Ready:
+        _, found = drain(builder.ready(cell_at("r0")))
+        assert isinstance(found, Ready)
+        return found
 
-    assert before is None
-    changed = key()
-    observed.file.write_text("1")
-    assert key() == observed.ready().runnable.key != changed
+    key = ready().runnable.key
+    assert list(builder.opened.observe(cell_at("r0"), key, lambda: opened)) == []
+    assert dict(ready().inputs) == {str(observed.file): content_of_opened(observed.file)}

@@ -288,6 +288,9 @@ def _includes(directory: Path, path: Path) -> bool:
     return real_path(path) == real_path(directory) / name and _EXCLUDED.isdisjoint(name.parts)
 
 
+MISSING = "missing"
+"""Stands for the content of a file that does not exist."""
+
 _SETTLED_NS = 2_000_000_000
 """A file that changed more recently may change again without another date: its digest is not kept."""
 
@@ -307,7 +310,7 @@ def _content_in_state(path: Path, _: tuple[tuple[object, ...], ...]) -> str:
     if path.is_dir():
         return content_of(path, None, keys=()).digest
     if not path.is_file():
-        return "missing"
+        return MISSING
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -321,9 +324,11 @@ LARGEST_COMPARED_BYTES = 64 << 20
 
 
 def content_of_opened(path: Path) -> str:
-    """Return the digest of a file that a program opens by itself; size and date of a large file."""
-    state = path.stat() if path.is_file() else None
-    if state is not None and state.st_size > LARGEST_COMPARED_BYTES:
+    """Return the digest of a file that a program opens by itself; size and date of a large file; `MISSING` for none."""
+    if not path.is_file():
+        return MISSING
+    state = path.stat()
+    if state.st_size > LARGEST_COMPARED_BYTES:
         return f"{state.st_size} bytes of {state.st_mtime_ns}"
     return content_of_input(path)
 

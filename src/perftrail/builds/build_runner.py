@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import time
@@ -30,7 +31,7 @@ from perftrail.builds.trees import (
     values_of,
 )
 from perftrail.errors import CheckoutFailed
-from perftrail.file_tree import real_path, remove_tree
+from perftrail.file_tree import real_path, remove_tree, user_home
 from perftrail.model.build import NO_DIRECTORY, Failure, ManualBuild
 from perftrail.model.placeholders import DATE, LAYOUT, fill, names
 from perftrail.model.process import Command, describe_end
@@ -73,6 +74,9 @@ def recording_of(workspace: Workspace) -> Path:
     """Return the directory into which the recorder of a build's links writes."""
     return workspace.temporary.with_name(f"{workspace.temporary.name}.recording")
 
+
+_SETTINGS = r"\.(?!(?:local|pyenv|rustup)/)"
+"""Caches and settings in the home directory: its hidden files, except directories with programs and libraries."""
 
 LONGEST_LINK_SECONDS = 600.0
 """Longest time of one link that is repeated."""
@@ -244,11 +248,12 @@ class BuildRunner:
     ) -> BuildReads | StepFailure:
         """Run shell lines under strace, the given program; return the files outside of the tree that they open.
 
-        Files below `ignored` do not count.
+        Files below `ignored`, and settings in the home directory, do not count.
         """
         trace = workspace.log.with_suffix(".trace")
         trace.unlink(missing_ok=True)
-        scope = Scope(study=self._study, ignored=ignored, since_ns=time.time_ns())
+        settings = re.compile(f"{re.escape(str(user_home()))}/{_SETTINGS}")
+        scope = Scope(study=self._study, ignored=ignored, since_ns=time.time_ns(), ignored_paths=settings)
         try:
             prefix = observing_words(program, trace, calls=OPENING_CALLS)
             failure = self.run(steps.with_prefix(*prefix), workspace)

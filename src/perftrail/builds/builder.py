@@ -67,7 +67,7 @@ from perftrail.builds.trees import (
     content_of_outputs,
 )
 from perftrail.errors import REPEAT, InputChanged, StaleBuilds
-from perftrail.file_tree import exclusive_lock, remove_tree, user_home
+from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.installed_programs import recorder_path
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.placeholders import DATE, names
@@ -89,9 +89,6 @@ MOST_OBSERVED_OUTPUTS = 1_000_000
 
 MOST_FAILED_OBSERVATIONS = 2
 """Number of builds that may fail under strace before a builder stops observing: each is repeated without it."""
-
-_HOME_WITH_INPUTS = frozenset({".local", ".pyenv", ".rustup"})
-"""Hidden directories of the home directory with programs and libraries. Others have caches and settings."""
 
 _NUMBER = re.compile(r"\b[0-9a-f]{40}\b|[0-9]+")
 
@@ -698,7 +695,8 @@ class LocalBuilder:
 
     def _run_observed(self, program: str, inputs: str, steps: ShellSteps, workspace: Workspace) -> bool:
         """Run shell lines under strace, the given program; return whether they succeeded."""
-        reads = self._runner.run_observed(program, steps, workspace, ignored=self._ignored)
+        own = (self._builds, self._logs, self._builds.with_name("sources"))
+        reads = self._runner.run_observed(program, steps, workspace, ignored=own)
         if isinstance(reads, StepFailure):
             self._failed_observations += 1
             return False
@@ -718,12 +716,6 @@ class LocalBuilder:
             and self._failed_observations < MOST_FAILED_OBSERVATIONS
             and not self._observed.of(inputs).observed
         )
-
-    @property
-    def _ignored(self) -> tuple[Path, ...]:
-        """Directories whose files are no inputs of builds: perftrail's own, and hidden ones of the home directory."""
-        own = (self._builds, self._logs, self._builds.with_name("sources"))
-        return (*own, *(each for each in user_home().glob(".*") if each.name not in _HOME_WITH_INPUTS))
 
     def _build_in_reused_tree(
         self, key: str, workspace: Workspace, subject: Subject, recipe: Recipe

@@ -60,14 +60,14 @@ def temporary_directories() -> tuple[str, ...]:
 
 
 def may_be_input(path: Path, *, below: Path) -> bool:
-    """Whether a file that a program opens can be an input: no state of the machine, cache or temporary file.
+    """Whether a path that a program opens can be an input: no state of the machine, cache or temporary file.
 
     A study, at `below`, may be in a temporary directory.
     """
     in_study = path.is_relative_to(below)
     if not in_study and (str(path).startswith(_MACHINE_STATE) or _is_temporary(path)):
         return False
-    return _CHANGING.isdisjoint((path.relative_to(below) if in_study else path).parts) and path.is_file()
+    return _CHANGING.isdisjoint((path.relative_to(below) if in_study else path).parts)
 
 
 def _is_temporary(path: Path) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
 from ipaddress import IPv6Address, ip_address
@@ -57,20 +58,22 @@ class Scope:
     """The files that can be inputs of an observed process: not below `ignored`, and unchanged since `since_ns`.
 
     A file that changes during the observation is a result, or state of another program. `study` is the directory of the
-    study.
+    study. Paths that begin with a match of `ignored_paths` do not count either, whether they exist or not.
     """
 
     study: Path
     ignored: tuple[Path, ...]
     since_ns: int
+    ignored_paths: re.Pattern[str] = re.compile("(?!)")
 
-    def contents(self, paths: Iterable[str]) -> dict[str, str]:
+    def contents(self, paths: Iterable[str], *, absent: Iterable[str] = ()) -> dict[str, str]:
         """Return the inputs among paths with the digests of their contents, `MOST_FILES` at most.
 
+        `absent` are files that the process tried to open: one that still does not exist is an input without content.
         Names below the study's directory are relative to it, so that a study that is moved keeps them.
         """
         found: dict[str, str] = {}
-        for name in sorted(paths):
+        for name in (*sorted(paths), *sorted(absent)):
             path = Path(name)
             if len(found) == MOST_FILES:
                 break
@@ -82,9 +85,14 @@ class Scope:
     def _is_input(self, path: Path) -> bool:
         if not may_be_input(path, below=self.study) or any(map(path.is_relative_to, self.ignored)):
             return False
+        if self.ignored_paths.match(str(path)):
+            return False
         try:
             str(path).encode()  # the store cannot represent other names
-            return path.stat().st_ctime_ns < self.since_ns - _CLOCK_NS
+            state = path.stat()
+            return stat.S_ISREG(state.st_mode) and state.st_ctime_ns < self.since_ns - _CLOCK_NS
+        except FileNotFoundError:
+            return True
         except (OSError, UnicodeEncodeError):
             return False
 
@@ -183,6 +191,7 @@ class _Accesses:
     traced: Traced
     opened: set[_Named] = field(default_factory=set)
     executed: set[_Named] = field(default_factory=set)
+    absent: set[_Named] = field(default_factory=set)
     moved: set[_Named] = field(default_factory=set)
     looked_up: set[_Named] = field(default_factory=set)
     listed: set[_Named] = field(default_factory=set)
@@ -232,6 +241,8 @@ class _Accesses:
             self.looked_up.update(paths)
             if succeeded:
                 self._add_success(pid, name, paths, arguments, result)
+            elif name in _OPEN | _EXECUTE and "ENOENT" in result and not _is_directory(arguments):
+                self.absent.update(paths)
 
     def _use_socket(self, pid: str, name: str, arguments: str) -> None:
         """Note the addresses at which the build's own processes listen; doubt what it asks at any other address."""
@@ -330,11 +341,15 @@ class _Accesses:
         )
 
     def outside(self, scope: Scope) -> BuildReads:
-        """Return the opened and executed files of a scope, with their contents; a link counts by its name."""
+        """Return the opened and executed files of a scope, with their contents, and those that were not found.
+
+        A link counts by its name.
+        """
         named = {_source_of_bytecode(path) for path in self._full(self.opened)}
         named |= {path for each in self._full(self.executed) if (path := _interpreter(each))}
         targets = {real for path in named if (real := os.path.realpath(path)) != path}
-        contents = scope.contents(named - targets)
+        absent = {path for path in self._full(self.absent) if _source_of_bytecode(path) == path} - named
+        contents = scope.contents(named - targets, absent=absent)
         if len(contents) == MOST_FILES:
             self._doubt(f"{self.traced} opens more than {counted(MOST_FILES, 'file')}")
         return BuildReads(outside=contents, incomplete=self.incomplete)

@@ -258,15 +258,15 @@ class BuildInputs:
 
     def runnable(self, cell: Cell, prepared: Prepared, benchmark_build_key: str) -> Runnable:
         """Return what a cell starts."""
+        unchanged = runnable_key(
+            self._study,
+            cell,
+            prepared,
+            other_contents=self._other_contents(cell, prepared.built, benchmark_build_key),
+            programs=self._programs(cell),
+        )
         return Runnable(
-            key=runnable_key(
-                self._study,
-                cell,
-                prepared,
-                other_contents=self._other_contents(cell, prepared.built, benchmark_build_key),
-                programs=self._programs(cell),
-                changes=self._opened.of(cell).changes if self._opened is not None else (),
-            ),
+            key=unchanged if self._opened is None else self._opened.key(cell, unchanged),
             revision=cell.subject.revision.id,
             variant=cell.subject.variant,
             benchmark=cell.benchmark,

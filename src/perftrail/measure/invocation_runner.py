@@ -147,10 +147,10 @@ class InvocationRunner:
         return outcome
 
     def _observe(self, ready: Ready, outcome: Outcome) -> Iterator[Event]:
-        """Observe which files a benchmark opens, once: after an invocation that did not fail, and outside of it."""
+        """Observe which files a runnable opens, once: after an invocation that did not fail, and outside of it."""
         if self._opened is not None and isinstance(outcome, Measurement):
             opened_files = partial(self.invoker.opened_files, ready) if self._is_local else None
-            yield from self._opened.observe(ready.cell, opened_files)
+            yield from self._opened.observe(ready.cell, ready.runnable.key, opened_files)
 
     def submit(self, invocations: Iterable[PlannedInvocation]) -> None:
         """Submit the invocations that have no outcome yet, in this order; `perform` then waits for each."""

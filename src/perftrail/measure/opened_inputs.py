@@ -1,13 +1,14 @@
 """Files that benchmarks open without their names in the study: observed with strace, and part of the samples' key.
 
-perftrail observes the first invocation of a benchmark. While the contents of the files that it opened are the same, the
-samples keep their key. Different contents are another state with another key, which is observed again, because the
-benchmark may open other files in it. When the contents are restored, the earlier samples count again.
+perftrail observes each runnable after its first sample. While the contents of the files that it opened are the same,
+the samples keep their key. Different contents are another state with another key, which is observed again, because
+the benchmark may open other files in it. When the contents are restored, the earlier samples count again.
 The rule and its limits are in docs/decisions/0045.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,63 +38,103 @@ _REMEDY = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """The opened files of a runnable, and its key without them."""
+
+    unchanged: str
+    files: OpenedFiles
+
+
 class OpenedInputs:
-    """The files that the benchmarks of a study open on a machine. Each state is computed once in a session."""
+    """The files that the benchmarks of a study open on a machine. Each state is computed once in a session.
+
+    The first observed runnable of a benchmark has all of its files in one record; others have only what differs.
+    """
 
     def __init__(self, study: Study, store: Store, *, machine: str) -> None:
         self._study = study
         self._store = store
         self._machine = machine
-        self._known: dict[tuple[object, ...], OpenedFiles] = {}
+        self._shared: dict[tuple[object, ...], OpenedFiles] = {}
+        self._known: dict[str, _Opened] = {}
         self._failures = 0
-        self._reported: set[str] = set()
+        self._reported: set[object] = set()
 
-    def of(self, cell: Cell) -> OpenedFiles:
-        """Return the opened files of a cell: cells that differ only in revision and numbers share them."""
-        name = self._name(cell)
-        if name not in self._known:
-            self._known[name] = self._present_state(cell)
-        return self._known[name]
+    def key(self, cell: Cell, unchanged: str) -> str:
+        """Return the content key of a runnable; `unchanged` is its key without the files that it opens by itself.
+
+        Both are equal while these files are as they were first observed.
+        """
+        opened = self._opened(cell, unchanged)
+        key = content_key(unchanged, "changes", *opened.changes) if opened.changes else unchanged
+        self._known[key] = _Opened(unchanged=unchanged, files=opened)
+        return key
+
+    def files(self, runnable: str) -> tuple[str, ...]:
+        """Return the known opened files of a runnable, by its key."""
+        return self._known[runnable].files.files
+
+    def _opened(self, cell: Cell, unchanged: str) -> OpenedFiles:
+        shared = self._of_benchmark(cell)
+        own = self._present(content_key(shared.key, unchanged))
+        return OpenedFiles(
+            key=own.key,
+            files=(*shared.files, *own.files) if own.files else shared.files,
+            changes=(*shared.changes, *own.changes),
+            changed=shared.changed or own.changed,
+            observed=own.observed,
+        )
 
     def _name(self, cell: Cell) -> tuple[object, ...]:
         texts = {name: value for name, value in cell.point.as_dict().items() if isinstance(value, str)}
         return cell.benchmark, cell.subject.variant, tuple(sorted(texts.items()))
 
-    def _present_state(self, cell: Cell) -> OpenedFiles:
-        benchmark = self._study.benchmarks[cell.benchmark]
-        sandbox = self._study.sandbox
-        key = content_key(
-            OPENING_CALLS,
-            self._machine,
-            *self._name(cell),
-            command_line(self._study, cell),
-            benchmark.shell,
-            benchmark.stdin,
-            benchmark.directory,
-            list(self._study.variants[cell.subject.variant].run.prefix),
-            run_environment(self._study, cell),
-            sandbox.visible_settings("run") if sandbox.always else [],
-        )
+    def _of_benchmark(self, cell: Cell) -> OpenedFiles:
+        """Return the opened files of the first observed cell among those that differ only in revision and numbers."""
+        name = self._name(cell)
+        if name not in self._shared:
+            benchmark = self._study.benchmarks[cell.benchmark]
+            sandbox = self._study.sandbox
+            key = content_key(
+                OPENING_CALLS,
+                self._machine,
+                *name,
+                command_line(self._study, cell),
+                benchmark.shell,
+                benchmark.stdin,
+                benchmark.directory,
+                list(self._study.variants[cell.subject.variant].run.prefix),
+                run_environment(self._study, cell),
+                sandbox.visible_settings("run") if sandbox.always else [],
+            )
+            self._shared[name] = self._present(key)
+        return self._shared[name]
+
+    def _present(self, key: str) -> OpenedFiles:
         return present_state(key, self._observed, study=Path(self._study.directory))
 
     def _observed(self, key: str) -> Mapping[str, str] | None:
         records = self._store.build_reads(key)
         return records[0].reads.outside if records else None
 
-    def observe(self, cell: Cell, opened_files: Callable[[], BuildReads | Failure] | None) -> Iterator[Event]:
-        """Observe a cell, unless its state was observed; report why that is not possible.
+    def observe(
+        self, cell: Cell, runnable: str, opened_files: Callable[[], BuildReads | Failure] | None
+    ) -> Iterator[Event]:
+        """Observe a runnable of a cell, by its key, unless its state was observed; report why that is not possible.
 
         `opened_files` starts it once more under strace, and returns the files that it opens, or why it failed. It is
         `None` if another machine starts the cell.
         """
         name = cell.benchmark
-        state = self.of(cell)
+        state = self._known[runnable].files
         if state.observed:
             return
         if state.changed:
             yield from self._report(
                 f"{name}: measured again, because {counted(len(state.changed), 'file')} that it opens changed, for "
-                f"example {state.changed[0]}"
+                f"example {state.changed[0]}",
+                once=(name, "changed"),
             )
         if opened_files is None:
             yield from self._report(
@@ -106,10 +147,10 @@ class OpenedInputs:
                 f"cannot observe which files the benchmarks open without strace: {_REMEDY}, or install strace"
             )
         elif self._failures < MOST_FAILURES:
-            yield from self._observe(cell, state, opened_files)
+            yield from self._observe(cell, runnable, opened_files)
 
     def _observe(
-        self, cell: Cell, state: OpenedFiles, opened_files: Callable[[], BuildReads | Failure]
+        self, cell: Cell, runnable: str, opened_files: Callable[[], BuildReads | Failure]
     ) -> Iterator[Event]:
         name = cell.benchmark
         reads = opened_files()
@@ -121,22 +162,27 @@ class OpenedInputs:
                     f"{_REMEDY}"
                 )
             return
-        self._store.add_build_reads(
-            ReadsRecord(
-                key=state.key,
-                recipe=state.key,
-                revision=cell.subject.revision.id,
-                finished=now(),
-                reads=reads,
-            )
-        )
-        del self._known[self._name(cell)]
+        shared, state = self._of_benchmark(cell), self._known[runnable]
+        before = self._observed(shared.key)
+        if before is None:
+            self._add(cell, shared.key, reads)
+            before = reads.outside
+            del self._shared[self._name(cell)]
+        differing = {path: content for path, content in reads.outside.items() if before.get(path) != content}
+        self._add(cell, state.files.key, replace(reads, outside=differing))
+        self._known[runnable] = replace(state, files=self._opened(cell, state.unchanged))
         if reads.incomplete and not self._study.benchmarks[name].services:
             yield from self._report(
-                f"cannot observe each file that {name} opens: {reads.incomplete}; {_REMEDY}"
+                f"cannot observe each file that {name} opens: {reads.incomplete}; {_REMEDY}",
+                once=(name, "incomplete"),
             )
 
-    def _report(self, text: str) -> Iterator[Event]:
-        if text not in self._reported:
-            self._reported.add(text)
+    def _add(self, cell: Cell, key: str, reads: BuildReads) -> None:
+        revision = cell.subject.revision.id
+        record = ReadsRecord(key=key, recipe=key, revision=revision, finished=now(), reads=reads)
+        self._store.add_build_reads(record)
+
+    def _report(self, text: str, *, once: object = None) -> Iterator[Event]:
+        if (once or text) not in self._reported:
+            self._reported.add(once or text)
             yield BuilderMessage(text=text)

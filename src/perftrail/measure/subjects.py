@@ -556,7 +556,7 @@ class SubjectBuilder:
             return outcome
         assert isinstance(outcome, Prepared)
         runnable = self.build_inputs.runnable(cell, outcome, key)
-        opened = [str(Path(self._study.directory, name)) for name in self.opened.of(cell).files]
+        opened = [str(Path(self._study.directory, name)) for name in self.opened.files(runnable.key)]
         return Ready(
             cell=cell,
             runnable=runnable,

@@ -25,16 +25,15 @@ def runnable_key(
     *,
     other_contents: Mapping[str, str] | None = None,
     programs: Sequence[str] = (),
-    changes: Sequence[str] = (),
 ) -> str:
     """Return the content key of everything that can affect a cell's samples, and nothing else.
 
     The subject's artefact counts only if the command runs in the build, or mentions ``{build}``, also in its
     environment: files linked into the benchmark are part of the benchmark's artefact. `other_contents` maps each
     mentioned other source to its tree's content key. `programs` are the identities of the programs that the command
-    starts from the search path. `changes` are the content keys of the files that it opened, if they changed since.
+    starts from the search path. Files that it opens by itself do not count.
     """
-    keys = RunnableKeys(study, cell, other_contents=other_contents, programs=programs, changes=changes)
+    keys = RunnableKeys(study, cell, other_contents=other_contents, programs=programs)
     return keys.key(prepared, cell.subject.revision)
 
 
@@ -48,7 +47,6 @@ class RunnableKeys:
         *,
         other_contents: Mapping[str, str] | None = None,
         programs: Sequence[str] = (),
-        changes: Sequence[str] = (),
     ) -> None:
         benchmark = study.benchmarks[cell.benchmark]
         mentioned = " ".join(texts_with_files(study, cell))
@@ -73,8 +71,6 @@ class RunnableKeys:
             *([fixture, dict(study.variants[cell.subject.variant].run.parts)] if fixture else []),
             *([benchmark.server] if benchmark.server else []),
             *([["programs", *programs]] if programs else []),
-            # Absent while the opened files are as in their first observation, which comes after the first sample.
-            *([["changes", *changes]] if changes else []),
             # Samples from a sandbox are not pooled with others.
             *(study.sandbox.visible_settings("run") if study.sandbox.always else []),
         )
