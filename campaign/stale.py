@@ -235,14 +235,7 @@ def run(seconds: float, seed: int) -> Result:
         while not losses and (trials == 1 or time.monotonic() < ended):
             losses += filter(None, map(trial.change, rng.sample(list(trial.inputs), len(trial.inputs))))
             trials += len(trial.inputs)
-    for check in (
-        _header_of_build,
-        _file_of_one_point,
-        _found_first,
-        _other_path,
-        _other_shell,
-        _edited_meanwhile,
-    ):
+    for check in CHECKS:
         with tempfile.TemporaryDirectory() as directory:
             losses += filter(None, [check(Path(directory).resolve())])
         trials += 1
@@ -345,3 +338,7 @@ def _edited_meanwhile(directory: Path) -> str:
     again = trial.run()
     found = trial.measured("meanwhile")
     return "" if found == (1.0,) else f"an input was restored: {found} {again.stderr[-500:]}"
+
+
+CHECKS = (_header_of_build, _file_of_one_point, _found_first, _other_path, _other_shell, _edited_meanwhile)
+"""Further trials, each with a study of its own; the return value is what went wrong, or empty."""
