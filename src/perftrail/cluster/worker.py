@@ -18,6 +18,7 @@ from threading import Event, Lock, Timer
 from typing import TYPE_CHECKING
 
 from perftrail._version import __version__
+from perftrail.builds.toolchain import local_tools, program_of
 from perftrail.builds.workers import CleanBuilder, Stoppable
 from perftrail.cluster.dask import WorkerInfo
 from perftrail.cluster.dask_worker import current_job, run_worker
@@ -25,6 +26,7 @@ from perftrail.cluster.study_copy import LOGS, STUDIES, StudyCopy
 from perftrail.cluster.values import WorkerOptions
 from perftrail.errors import ClusterError, MachineBusy, PerftrailError, UsageError
 from perftrail.file_tree import claimed_directory, exclusive_lock, remove_left_over, shared_lock, user_cache
+from perftrail.measure.build_inputs import programs_of
 from perftrail.measure.build_workers import LocalBuildWorker, open_builder, sandboxes
 from perftrail.measure.invocation import open_invoker
 from perftrail.measure.sandboxes import remove_leftovers
@@ -41,6 +43,7 @@ from perftrail.process.sandbox.view import remove_left_over_directories
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from perftrail.builds.toolchain import Toolchain
     from perftrail.cluster.values import (
         BuildRequest,
         MissingFiles,
@@ -118,6 +121,7 @@ class JobRunner:
         self._launcher = Launcher()
         self._isolation: Sandboxes | None = None
         self._invoker: Invoker | None = None
+        self._tools: tuple[str, Toolchain] | None = None
         self._measuring = Lock()
         self._idle_end: Timer | None = None
         self._cancels: dict[str, Callable[[], None]] = {}
@@ -177,12 +181,14 @@ class JobRunner:
                 self._idle.put(self._workers[-1])
         return self._idle.get()
 
-    def invoke(self, start: PlannedInvocation, *, job: str) -> OutcomeWithFiles[Outcome]:
-        """Start a benchmark once."""
+    def invoke(self, start: PlannedInvocation, *, job: str, command: str) -> OutcomeWithFiles[Outcome]:
+        """Start a benchmark once for a `command`. Raises `ClusterError` if its programs are others here."""
         if start.key.machine != self._options.machine.id:
             raise ClusterError(f"an invocation for machine {start.key.machine} was sent to another machine")
         if self._invoker is None:
             self._invoker = self._open_invoker()
+        with self._measuring:
+            self._check_programs(start, command)
         ready = replace(start.ready, prepared=self._copy.on_this_machine(start.ready.prepared))
         self._cancels[job] = self._cancel_invocation
         locks = self._copy.root / "builds" / "locks"
@@ -194,6 +200,16 @@ class JobRunner:
         finally:
             del self._cancels[job]
         return self._copy.invocation_outcome(outcome, f"{LOGS}/{log_name(start.key)}.")
+
+    def _check_programs(self, start: PlannedInvocation, command: str) -> None:
+        """Compare the programs of `PATH` here with those of the samples' key; identify them once for each command."""
+        study = self._copy.study
+        if self._tools is None or self._tools[0] != command:
+            starter = Stoppable(self._launcher, self._stop)
+            self._tools = (command, local_tools(starter, study=Path(study.directory)))
+        origin = start.ready.runnable.origin
+        here = programs_of(study, start.ready.cell, self._tools[1])
+        check_programs(start.ready.cell.benchmark, () if origin is None else origin.tools, here)
 
     def _end_fixtures_later(self) -> None:
         """End services when the study was not measured for a while: a worker does not see the end of a command."""
@@ -255,6 +271,21 @@ class JobRunner:
                 logs=root / LOGS,
             )
         )
+
+
+def check_programs(benchmark: str, expected: Sequence[str], here: Sequence[str]) -> None:
+    """Raise `ClusterError` if a program has one identity in the command and another one here.
+
+    Programs that the command's machine does not have are no part of the samples' key.
+    """
+    known = {program_of(each): each for each in expected}
+    for each in here:
+        name = program_of(each)
+        if known.get(name, each) != each:
+            raise ClusterError(
+                f"{benchmark}: {name} here is not the command's program: {quoted(each)} instead of "
+                f"{quoted(known[name])}; install the same programs, at the same paths, on every machine"
+            )
 
 
 def _different_build(request: BuildRequest) -> ClusterError:
@@ -323,7 +354,7 @@ class StudyWorker:
                 # Builds of other jobs may remove a build to free disk space, so check only without running builds.
                 if (missing := runner.missing_files(files, start.ready.prepared)) is not None:
                     return missing
-                result = runner.invoke(start, job=current_job())
+                result = runner.invoke(start, job=current_job(), command=remote_study.marker)
             if isinstance(result.outcome, FailedInvocation):
                 self._wait_for_stop_signal()
             return result

@@ -73,6 +73,14 @@ ANY_REVISION = Revision(id="{revision}")
 """Stands for every revision in an origin, which covers the study and not the revision."""
 
 
+def programs_of(study: Study, cell: Cell, tools: Toolchain) -> Sequence[str]:
+    """Return the identities of the programs that the lines and variables of a cell's benchmark name."""
+    values = {name: str(value) for name, value in cell.point.as_dict().items()}
+    path = fill(run_environment(study, cell).get("PATH", ""), {"study": study.directory})
+    texts = [fill(text, values) for text in texts_with_files(study, cell)]
+    return tools.programs(texts, path=path)
+
+
 class BuildInputs:
     """Returns the inputs of each subject and cell of a study; builds nothing.
 
@@ -212,12 +220,7 @@ class BuildInputs:
 
     def _programs(self, cell: Cell) -> Sequence[str]:
         """Return the identities of the programs that the lines and variables of a cell's benchmark name."""
-        if self._tools is None:
-            return ()
-        values = {name: str(value) for name, value in cell.point.as_dict().items()}
-        path = fill(run_environment(self._study, cell).get("PATH", ""), {"study": self._study.directory})
-        texts = [fill(text, values) for text in texts_with_files(self._study, cell)]
-        return self._tools.programs(texts, path=path)
+        return () if self._tools is None else programs_of(self._study, cell, self._tools)
 
     def benchmark_build(self, cell: Cell, *, layout: int = 0) -> BenchmarkBuild:
         """Return the inputs of a cell's benchmark build, with the recipe's relink lines for a layout."""

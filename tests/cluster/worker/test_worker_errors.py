@@ -8,7 +8,7 @@ import pytest
 
 from perftrail.cluster.study_copy import STUDY, pack_study
 from perftrail.cluster.values import BuildRequest, PackedFiles, WorkerOptions
-from perftrail.cluster.worker import StudyWorker, work
+from perftrail.cluster.worker import StudyWorker, check_programs, work
 from perftrail.errors import ClusterError, UsageError
 from perftrail.model.build import Recipe
 from perftrail.model.measurement import Machine
@@ -74,3 +74,16 @@ def test_a_directory_that_cannot_be_made_or_that_others_can_change_is_refused(tm
     for name, reported in (("file/below", "cannot be created"), ("open", "other users can write there")):
         with pytest.raises(UsageError, match=rf'--directory ".*{name}": {reported}'):
             start(tmp_path / name)
+
+
+def test_a_program_that_is_another_one_here_is_refused() -> None:
+    """The command's program is part of the samples' key; the worker starts its own."""
+    python = "python3: Python 3.11.2\npython3 is /usr/bin/python3, content 0123"
+    sort = "sort is /usr/bin/sort, content 4567"
+    check_programs("work", [python, sort, "x86_64"], [python, sort])
+    check_programs("work", [python], [python, sort])  # no part of the key: only this machine has it
+    for other in (python.replace("0123", "89ab"), python.replace("/bin", "/local/bin")):
+        with pytest.raises(
+            ClusterError, match=r"work: python3 here is not the command's program.*/bin/python3"
+        ):
+            check_programs("work", [sort, python], [other])
