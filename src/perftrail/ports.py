@@ -484,8 +484,8 @@ class Store(Protocol):
         """Store the paths that an observed build or benchmark uses; the last record of a key counts."""
         ...
 
-    def build_reads(self, recipe: str) -> Sequence[ReadsRecord]:
-        """Return the last observation of each build with a recipe, in the order of the first ones."""
+    def build_reads(self, recipe: str = "") -> Sequence[ReadsRecord]:
+        """Return the last observation of each build with a recipe, or of all, in the order of the first ones."""
         ...
 
     def progress(self) -> StoreProgress:

@@ -79,8 +79,8 @@ cleanup = ["echo cleanup $(cat {{data}}/rows | wc -w) >> {log}"]
     assert lines[:2] == ["service", "setup"]
     assert lines[-2:] == ["cleanup 4", ""]
     around = lines[2:-2]
-    observed = ["prepare 10", "conclude 10"] if observer() else []
-    assert sorted(around) == sorted(2 * ["prepare 10", "conclude 10", "prepare 20", "conclude 20"] + observed)
+    count = 3 if observer() else 2
+    assert sorted(around) == sorted(count * ["prepare 10", "conclude 10", "prepare 20", "conclude 20"])
     for before, after in zip(around[::2], around[1::2], strict=True):
         assert (before.split()[0], after.split()[0]) == ("prepare", "conclude")
         assert before.split()[1] == after.split()[1]

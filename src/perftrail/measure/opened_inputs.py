@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from perftrail.builds.observing import OPENING_CALLS, observer
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from perftrail.model.reads import BuildReads
     from perftrail.model.study import Study
     from perftrail.ports import Store
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+"""One object for all runnables that open no other files than the first one of their benchmark."""
 
 MOST_FAILURES = 3
 """After this number of observations that fail, a command observes nothing more: perhaps strace may not trace here."""
@@ -58,6 +62,7 @@ class OpenedInputs:
         self._machine = machine
         self._shared: dict[tuple[object, ...], OpenedFiles] = {}
         self._known: dict[str, _Opened] = {}
+        self._records: dict[str, Mapping[str, str]] | None = None
         self._failures = 0
         self._reported: set[object] = set()
 
@@ -115,8 +120,10 @@ class OpenedInputs:
         return present_state(key, self._observed, study=Path(self._study.directory))
 
     def _observed(self, key: str) -> Mapping[str, str] | None:
-        records = self._store.build_reads(key)
-        return records[0].reads.outside if records else None
+        if self._records is None:  # one query: a long history has an observation for each revision and point
+            found = self._store.build_reads()
+            self._records = {each.key: each.reads.outside or NOTHING for each in found}
+        return self._records.get(key)
 
     def observe(
         self, cell: Cell, runnable: str, opened_files: Callable[[], BuildReads | Failure] | None
@@ -181,6 +188,8 @@ class OpenedInputs:
         revision = cell.subject.revision.id
         record = ReadsRecord(key=key, recipe=key, revision=revision, finished=now(), reads=reads)
         self._store.add_build_reads(record)
+        assert self._records is not None
+        self._records[key] = reads.outside
 
     def _report(self, text: str, *, once: object = None) -> Iterator[Event]:
         if (once or text) not in self._reported:

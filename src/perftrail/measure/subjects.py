@@ -149,6 +149,7 @@ class SubjectBuilder:
         self._last_runnables: dict[tuple[object, ...], Runnable] | None = None
         self._key_by_subject: dict[tuple[str, str], str] | None = None
         self._known_outcomes: dict[str, Built | Prepared | Failure] = {}
+        self._stored_outcomes: dict[str, Built | Prepared | Failure] = {}
         self._contents: dict[str, dict[int, str]] = {}
         self._source = source
         self._observations: dict[str, Sequence[ReadsRecord]] = {}
@@ -350,6 +351,7 @@ class SubjectBuilder:
     def forget(self) -> None:
         """Forget all builds: they are read from the store again, and discarded builds are built again."""
         self._known_outcomes.clear()
+        self._stored_outcomes.clear()
 
     def _messages(self) -> Generator[Event, None, None]:
         yield from (BuilderMessage(text=text) for text in self._builder.messages())
@@ -596,12 +598,12 @@ class SubjectBuilder:
         outcome = self._known_outcomes.get(key)
         if outcome is not None:
             return outcome
-        record = self._store.build(key)
-        if record is None or (
-            isinstance(record.outcome, Failure) and (self.retry_failed or record.outcome.may_pass)
-        ):
+        outcome = self._stored_outcomes.get(key)
+        if outcome is None and (record := self._store.build(key)) is not None:
+            outcome = self._stored_outcomes[key] = record.outcome
+        if isinstance(outcome, Failure) and (self.retry_failed or outcome.may_pass):
             return None
-        return record.outcome
+        return outcome
 
     def _prepared(self, built: Built, benchmark_build: BenchmarkBuild) -> Prepared | Failure:
         return benchmark_build.prepare(
@@ -622,6 +624,7 @@ class SubjectBuilder:
         if isinstance(outcome, Failure) and outcome.may_pass:
             return
         revision, variant = subject.revision.id, subject.variant
+        self._stored_outcomes.pop(key, None)
         self._store.add_build(
             BuildRecord(
                 key=key,

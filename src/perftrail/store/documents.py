@@ -135,8 +135,8 @@ class DocumentStore(ABC):
         """Store the paths that an observed build uses; the last record of a key counts."""
         self.add_document(record)
 
-    def build_reads(self, recipe: str) -> Sequence[ReadsRecord]:
-        """Return the last observation of each build with a recipe, in the order of the first ones."""
+    def build_reads(self, recipe: str = "") -> Sequence[ReadsRecord]:
+        """Return the last observation of each build with a recipe, or of all, in the order of the first ones."""
         return self.documents(ReadsRecord, recipe)
 
     def notes(self) -> Sequence[RegressionNote]:
