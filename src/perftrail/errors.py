@@ -158,6 +158,34 @@ class StaleBuilds(PerftrailError):
             "and were discarded; start again, and perftrail builds them in clean trees"
         )
 
+    @property
+    def repeats(self) -> str:
+        """What a command that starts again by itself reports."""
+        return (
+            f"{len(self.keys)} builds may contain stale objects, because they differ from a clean build: perftrail "
+            "repeats them in clean trees; samples of builds that do not change stay valid"
+        )
+
+
+class ChangedEnvironment(StaleBuilds):
+    """A build of an earlier session has other outputs now, with equal inputs. Builds now have other keys.
+
+    `since` is the day of the earlier build; empty if unknown.
+    """
+
+    def __init__(self, keys: Sequence[str], *, since: str) -> None:
+        super().__init__(keys)
+        self.since = since
+        self.args = (f"{self.repeats}; start again",)
+
+    @property
+    def repeats(self) -> str:
+        """What a command that starts again by itself reports."""
+        return (
+            f"the environment of builds changed since {self.since or 'an earlier session'}, for example a compiler, a "
+            "header or a file that a build copies: earlier builds are not used any more"
+        )
+
 
 NOTHING_MEASURED = "no samples yet; measure with: perftrail run, or search with: perftrail find"
 """Message of `NoAnswer` for a study without samples."""

@@ -80,6 +80,24 @@ def test_a_damaged_observation_of_builds_counts_as_missing(tmp_path: Path, damag
     assert ObservedBuilds(tmp_path / "observed", study=tmp_path).of("k").observed is False
 
 
+def test_an_observation_without_all_files_is_not_complete(tmp_path: Path) -> None:
+    builds = ObservedBuilds(tmp_path / "observed", study=tmp_path)
+    assert not builds.is_complete("k")
+    builds.add("k", {}, incomplete="the build asks another process")
+    assert (builds.of("k").observed, builds.is_complete("k")) == (True, False)
+    builds.add("other", {})
+    assert builds.is_complete("other")
+
+
+def test_another_environment_is_another_state_of_builds_for_every_process(tmp_path: Path) -> None:
+    first, second = (ObservedBuilds(tmp_path / "observed", study=tmp_path) for _ in range(2))
+    second.add("k", {})
+    assert first.of("k").changes == second.of("k").changes == ()
+    first.add_environment("k", "outputs")
+    assert first.of("k").changes == second.of("k").changes == ("outputs",)
+    assert not second.is_complete("k")
+
+
 @pytest.fixture
 def outside(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A header outside of the tree and of the study, which the program of a project prints."""

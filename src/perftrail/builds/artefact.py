@@ -15,6 +15,7 @@ import stat
 import struct
 import time
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -400,13 +401,24 @@ def _one_of(piece: str) -> str:
 class Finished:
     """The marker of a finished build: artefact, time and log.
 
-    `bytes` is its disk space, 0 if unknown.
+    `bytes` is its disk space, 0 if unknown. `session` is when and where it was built, or last built again with equal
+    outputs, as `present_session` returns it; empty if unknown.
     """
 
     artefact: str
     seconds: float
     log: str
     bytes: float = 0.0
+    session: str = ""
+
+
+def present_session() -> str:
+    """Return the day (UTC) and the boot session of this machine: in another one, the environment may have changed."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        boot = ""
+    return f"{datetime.now(UTC):%Y-%m-%d} {boot}"
 
 
 def read_finished(marker: Path) -> Finished | None:
@@ -418,6 +430,7 @@ def read_finished(marker: Path) -> Finished | None:
             seconds=float(facts["seconds"]),
             log=str(facts["log"]),
             bytes=float(facts.get("bytes", 0.0)),
+            session=str(facts.get("session", "")),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -157,6 +157,10 @@ class BuildRunner:
         """Check a subject out, repair its tree and start its log; return the tree, or the failure."""
         remove_tree(workspace.home)
         workspace.home.mkdir(parents=True)
+        return self.check_out_into(workspace, subject, recipe)
+
+    def check_out_into(self, workspace: Workspace, subject: Subject, recipe: Recipe) -> Path | Failure:
+        """Check a subject out as `check_out` does, into a directory that has other files, but no tree."""
         log = Log(path=workspace.log)
         log.begin()
         source = self.trees.of(recipe)

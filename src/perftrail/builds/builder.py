@@ -19,6 +19,7 @@ from perftrail.builds.artefact import (
     content_of_files,
     content_of_input,
     output_files,
+    present_session,
     read_finished,
     write_finished,
 )
@@ -57,16 +58,24 @@ from perftrail.builds.pinning import (
     store_record,
 )
 from perftrail.builds.quota import DiskQuota, bytes_below
-from perftrail.builds.relinking import keep_outputs, restore_trees, with_missing_linker, working_copy
+from perftrail.builds.relinking import (
+    keep_outputs,
+    moved_aside,
+    restore_trees,
+    with_missing_linker,
+    working_copy,
+)
 from perftrail.builds.repairs import repairs_key
 from perftrail.builds.trees import (
     NO_SOURCES,
     NO_TREES,
     Trees,
     benchmark_source_trees,
+    build_source_trees,
     content_of_outputs,
+    no_output_message,
 )
-from perftrail.errors import REPEAT, InputChanged, StaleBuilds
+from perftrail.errors import REPEAT, ChangedEnvironment, InputChanged, StaleBuilds
 from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.installed_programs import recorder_path
 from perftrail.model.build import Built, Failure, Prepared, content_key
@@ -77,6 +86,7 @@ from perftrail.model.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from perftrail.builds.artefact import Content
     from perftrail.builds.incremental import JobResult
     from perftrail.builds.steps import ShellSteps
     from perftrail.model.build import BenchmarkLines, ManualBuild, Recipe, Stage
@@ -142,6 +152,7 @@ class LocalBuilder:
         self._reused = ReusedTrees(self._builds, self._builds_in_use)
         self._stale: tuple[str, ...] = ()
         self._observed = ObservedBuilds(self._builds / "observed", study=self._study)
+        self._session = present_session()
         self._failed_observations = 0
         self._recordings = Recordings(self._runner)
 
@@ -233,7 +244,9 @@ class LocalBuilder:
                 return Failure(
                     stage=outcome.stage, message=outcome.message, log=str(workspace.log), seconds=seconds
                 )
-            finished = Finished(artefact=outcome, seconds=seconds, log=str(workspace.log), bytes=size)
+            finished = Finished(
+                artefact=outcome, seconds=seconds, log=str(workspace.log), bytes=size, session=self._session
+            )
             write_finished(workspace.marker, finished)
         self._raise_if_stale()
         self._messages += self._quota.enforce(size)
@@ -571,14 +584,68 @@ class LocalBuilder:
                 remove_tree(home)
 
     def confirm(self, decisive: Iterable[tuple[Subject, Recipe]] = ()) -> None:
-        """Compare unchecked builds in reused trees, and all `decisive` ones, with clean builds."""
+        """Compare unchecked builds in reused trees, and all `decisive` ones, with clean builds.
+
+        Raises `ChangedEnvironment` if a decisive one of an earlier session has other outputs now. It is not built again
+        if all files outside of its tree are known, because they are part of its key.
+        """
         self._record(self._reused.confirm())
         for subject, recipe in decisive:
-            if recipe.incremental:
+            if not recipe.incremental:
+                self._build_again(subject, recipe)
+            else:
                 key = self.key(subject, recipe)
                 with exclusive_lock(self._lock(key)):
                     result = self._reused.check_build(self._job(key, self._workspace(key), subject, recipe))
                 self._record(result)
+
+    def _build_again(self, subject: Subject, recipe: Recipe) -> None:
+        """Build a subject of an earlier session once more, and compare the outputs. Raises `ChangedEnvironment`."""
+        inputs = content_key("build", *self._declared_inputs(recipe))
+        workspace = self._workspace(self.key(subject, recipe))
+        if not self._observes or self._observed.is_complete(inputs):
+            return
+        with exclusive_lock(self._lock(workspace.home.name)):
+            finished = read_finished(workspace.marker)
+            if finished is None or finished.session == self._session:
+                return
+            since = finished.session.partition(" ")[0]
+            with moved_aside(workspace.home) as originals:
+                before = self._outputs(originals / "tree", recipe).digest
+                found = [self._outputs_again(workspace, subject, recipe)]
+                if found != [before]:
+                    found.append(self._outputs_again(workspace, subject, recipe))
+            failed = [each for each in found if isinstance(each, Failure)]
+            changed = not failed and found[0] == found[-1] != before
+            if not (failed or changed):
+                write_finished(workspace.marker, replace(finished, session=self._session))
+        if changed:
+            self._observed.add_environment(inputs, str(found[0]))
+            raise ChangedEnvironment((workspace.home.name,), since=since)
+        how = "has equal outputs" if found == [before] else "has other outputs each time"
+        how = f"fails now: {failed[0].message}" if failed else how
+        self._messages.append(f"built {subject} of {since or 'an earlier session'} once more: it {how}")
+
+    def _outputs_again(self, workspace: Workspace, subject: Subject, recipe: Recipe) -> str | Failure:
+        """Build a subject in the place of its build, which is elsewhere; return the digest of its outputs."""
+        for tree in (workspace.home / "tree", build_source_trees(workspace.home / "tree")):
+            remove_tree(tree)
+        at = replace(workspace, log=workspace.log.with_suffix(".again.log"))
+        checked_out = self._runner.check_out_into(at, subject, recipe)
+        if isinstance(checked_out, Failure):
+            return checked_out
+        failure = self._runner.run(self._runner.filled_steps(subject, recipe, at), at)
+        if failure is not None:
+            return Failure(stage="build", message=failure.message)
+        content = self._outputs(checked_out, recipe)
+        if content.files == 0:
+            return Failure(stage="build", message=no_output_message(checked_out, recipe.outputs))
+        return content.digest
+
+    def _outputs(self, tree: Path, recipe: Recipe) -> Content:
+        if recipe.outputs:
+            return content_of_outputs(tree, recipe.outputs, keys=())
+        return content_of(tree, None, keys=())
 
     def protect(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         """Protect existing builds of subjects from removal until this process ends."""
@@ -706,7 +773,7 @@ class LocalBuilder:
                 f"builds again, because {counted(len(state.changed), 'file')} that the build opens changed, for "
                 f"example {state.changed[0]}"
             )
-        self._observed.add(inputs, reads.outside)
+        self._observed.add(inputs, reads.outside, incomplete=reads.incomplete)
         return True
 
     def _should_observe(self, inputs: str) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,9 +55,10 @@ def present_state(
 
 
 class ObservedBuilds:
-    """The files outside of their trees that observed builds opened, stored in a directory.
+    """What is known of the environment of builds, stored in a directory.
 
-    Each state is computed once.
+    These are the files outside of their trees that observed builds opened, and the changes that a repeated build
+    without an observation showed. Each state is computed once.
     """
 
     def __init__(self, directory: Path, *, study: Path) -> None:
@@ -67,26 +68,53 @@ class ObservedBuilds:
 
     def of(self, key: str) -> OpenedFiles:
         """Return the opened files of builds; `key` is the content key of their inputs except the tree."""
-        if key not in self._known:
-            self._known[key] = present_state(key, self._read, study=self._study)
-        return self._known[key]
+        earlier = self._texts(f"{key}.environments", "outputs")  # a parallel build may add one
+        first = content_key(key, *earlier) if earlier else key
+        if first not in self._known:
+            state = present_state(first, self._read, study=self._study)
+            self._known[first] = replace(state, changes=(*earlier, *state.changes))
+        return self._known[first]
 
-    def add(self, key: str, contents: Mapping[str, str]) -> None:
-        """Store an observation of the present state of builds, unless a parallel build was faster."""
-        file = self._file(self.of(key).key)
+    def is_complete(self, key: str) -> bool:
+        """Return whether all files of builds are known in the present state."""
+        state = self.of(key)
+        return state.observed and not self._texts(state.key, "incomplete")
+
+    def add(self, key: str, contents: Mapping[str, str], *, incomplete: str = "") -> None:
+        """Store an observation of the present state of builds, unless a parallel build was faster.
+
+        `incomplete` states why files may be missing.
+        """
+        name = self.of(key).key
+        facts = {"opened": dict(contents), "incomplete": [incomplete] if incomplete else []}
+        self._write(name, facts, unless=lambda: self._read(name) is not None)
+        self._known.clear()
+
+    def add_environment(self, key: str, outputs: str) -> None:
+        """Store that builds have other outputs in the present environment, one of them with this digest."""
+        name = f"{key}.environments"
+        self._write(name, {"outputs": [*self._texts(name, "outputs"), outputs]}, unless=lambda: False)
+
+    def _write(self, name: str, facts: Mapping[str, object], *, unless: Callable[[], bool]) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
         with exclusive_lock(self._directory / "lock"):
-            if self._read(file.stem) is None:
-                write_durably(file, {"opened": dict(contents)})
-        del self._known[key]
-
-    def _file(self, key: str) -> Path:
-        return self._directory / f"{key}.json"
+            if not unless():
+                write_durably(self._directory / f"{name}.json", facts)
 
     def _read(self, key: str) -> Mapping[str, str] | None:
         """Return an observation; `None` if it does not exist or is unreadable."""
-        try:
-            opened = json.loads(self._file(key).read_bytes())["opened"]
-            return {str(path): str(content) for path, content in opened.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        opened = self._facts(key).get("opened")
+        if not isinstance(opened, dict):
             return None
+        return {str(path): str(content) for path, content in opened.items()}
+
+    def _texts(self, name: str, kind: str) -> tuple[str, ...]:
+        found = self._facts(name).get(kind)
+        return tuple(map(str, found)) if isinstance(found, list) else ()
+
+    def _facts(self, name: str) -> Mapping[str, object]:
+        try:
+            facts = json.loads((self._directory / f"{name}.json").read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return facts if isinstance(facts, dict) else {}

@@ -59,6 +59,15 @@ _EXECUTABLE = 0o111
 @contextmanager
 def working_copy(home: Path) -> Iterator[None]:
     """Replace ``home/tree`` and the other sources' trees by copies; restore the originals at the end."""
+    with moved_aside(home) as originals:
+        for tree in originals.iterdir():
+            _copy_tree(tree, home / tree.name)
+        yield
+
+
+@contextmanager
+def moved_aside(home: Path) -> Iterator[Path]:
+    """Move ``home/tree`` and the other sources' trees into another directory; restore them at the end."""
     restore_trees(home)
     originals = home / ORIGINALS
     originals.mkdir()
@@ -66,8 +75,7 @@ def working_copy(home: Path) -> Iterator[None]:
         for tree in (home / "tree", build_source_trees(home / "tree")):
             if tree.is_dir():
                 tree.rename(originals / tree.name)
-                _copy_tree(originals / tree.name, tree)
-        yield
+        yield originals
     finally:
         restore_trees(home)
 

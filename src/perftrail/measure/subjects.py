@@ -668,8 +668,5 @@ def retry_stale_builds(
         try:
             return (yield from work())
         except StaleBuilds as stale:
-            yield BuilderMessage(
-                text=f"{len(stale.keys)} builds may contain stale objects, because they differ from a clean build: "
-                "perftrail repeats them in clean trees; samples of builds that do not change stay valid"
-            )
+            yield BuilderMessage(text=stale.repeats)
             subject_builder.forget()

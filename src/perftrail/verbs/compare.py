@@ -332,7 +332,12 @@ class Compare:
         yield HistoryRead(revisions=(base, head))
         began = self._clock()
         benchmarks = yield from self._build_both(base, head)
-        yield from self._session.subject_builder.confirm()
+        sides = [
+            Subject(revision=each, variant=name)
+            for name in self._session.study.variants
+            for each in (base, head)
+        ]
+        yield from self._session.subject_builder.confirm(sides)
         for benchmark in benchmarks:
             yield from benchmark.pairs.report_equal_builds()
         different = [benchmark for benchmark in benchmarks if not benchmark.one_build]

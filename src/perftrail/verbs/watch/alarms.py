@@ -164,7 +164,11 @@ def measured_batch(
             for ready_cells in built.values()
             if reference.id in ready_cells and len(ready_cells) > 1
         ]
-    yield from session.subject_builder.confirm()
+    yield from session.subject_builder.confirm(
+        Subject(revision=revision, variant=variant)
+        for variant in session.study.variants
+        for revision in (reference, *fresh)
+    )
     rule = rule_for(session.study.measure, sum(each.comparisons for each in benchmarks))
     for benchmark in benchmarks:
         yield from benchmark.events(rule)
