@@ -66,7 +66,10 @@ def test_a_change_is_measured_and_a_restored_file_is_not(study: Path) -> None:
     assert (run(study)[0], starts(study)) == (0, 8)
     steps = study / "near" / "steps.txt"
     steps.write_text("steps 2\n")
+    note = "are from before a change of a file that the benchmark opens (“near/steps.txt” changed)"
+    assert note in " ".join(perftrail("show", study).stdout.split())
     count, reported = run(study)
+    assert note not in " ".join(perftrail("show", study).stdout.split())
     assert (count, starts(study)) == (6, 16)
     assert (
         "work: measured again, because 1 file that it opens changed, for example near/steps.txt" in reported

@@ -10,7 +10,7 @@ import pytest
 from perftrail.builds.artefact import content_of_opened
 from perftrail.measure import opened_inputs
 from perftrail.measure.events import BuilderMessage
-from perftrail.measure.opened_inputs import OpenedInputs
+from perftrail.measure.opened_inputs import ChangedFiles, OpenedInputs
 from perftrail.measure.subjects import Ready
 from perftrail.model.benchmark import Benchmark, Point, Value
 from perftrail.model.build import Failure
@@ -135,6 +135,26 @@ def test_a_changed_file_is_another_key_until_it_is_restored(observed: Observed) 
     assert (observed.later(), observed.observe()) == (changed, [])
     observed.file.write_text("1")
     assert (observed.later(), observed.observe(), observed.count) == ("r0", [], 4)
+
+
+def test_stored_runnables_know_their_changed_files(observed: Observed, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("1")
+    observed.opens["r1"] = (observed.file, other)
+    keys = {name: observed.key(name) for name in ("r0", "r1")}
+    for revision in keys:
+        observed.observe(revision)
+
+    def changed() -> dict[str, str]:
+        files = ChangedFiles(observed.store, study=tmp_path)
+        return {name: Path(found).name for name, key in keys.items() if (found := files.of(key))}
+
+    assert changed() == {}
+    other.write_text("2")
+    assert changed() == {"r1": "other"}
+    observed.file.write_text("2")
+    assert changed() == {"r0": "file", "r1": "file"}
+    assert ChangedFiles(observed.store, study=tmp_path).of("unknown") == ""
 
 
 def test_another_machine_observes_its_own_files(observed: Observed) -> None:

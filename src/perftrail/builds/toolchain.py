@@ -102,15 +102,6 @@ class Toolchain:
         return self._known[name]
 
 
-def program_of(identity: str) -> str:
-    """Return the name of the program of an identity.
-
-    >>> program_of("sort is /usr/bin/sort, content 4567")
-    'sort'
-    """
-    return identity.rpartition("\n")[2].partition(" is ")[0]
-
-
 def local_tools(starter: Starter, *, study: Path) -> Toolchain:
     """Return the tools of this machine, found in the search path of builds."""
     environment = {"PATH": search_path(), "LC_ALL": "C.UTF-8"}

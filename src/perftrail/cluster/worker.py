@@ -18,7 +18,7 @@ from threading import Event, Lock, Timer
 from typing import TYPE_CHECKING
 
 from perftrail._version import __version__
-from perftrail.builds.toolchain import local_tools, program_of
+from perftrail.builds.toolchain import local_tools
 from perftrail.builds.workers import CleanBuilder, Stoppable
 from perftrail.cluster.dask import WorkerInfo
 from perftrail.cluster.dask_worker import current_job, run_worker
@@ -34,7 +34,7 @@ from perftrail.measure.services import FixtureFailed
 from perftrail.measure.sources import open_sources
 from perftrail.measure.stored_outputs import log_name
 from perftrail.model.build import Built, Failure
-from perftrail.model.measurement import FailedInvocation
+from perftrail.model.measurement import FailedInvocation, tool_name
 from perftrail.model.wording import quoted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
@@ -278,9 +278,9 @@ def check_programs(benchmark: str, expected: Sequence[str], here: Sequence[str])
 
     Programs that the command's machine does not have are no part of the samples' key.
     """
-    known = {program_of(each): each for each in expected}
+    known = {tool_name(each): each for each in expected}
     for each in here:
-        name = program_of(each)
+        name = tool_name(each)
         if known.get(name, each) != each:
             raise ClusterError(
                 f"{benchmark}: {name} here is not the command's program: {quoted(each)} instead of "

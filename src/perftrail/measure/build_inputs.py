@@ -109,6 +109,11 @@ class BuildInputs:
         self._without: dict[tuple[str, frozenset[str]], BuildInputs] = {}
         self._files: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the samples are those of this machine."""
+        return self._tools is not None
+
     def recipe(self, subject: Subject) -> Recipe:
         """Return the recipe of a subject, with its eras and its variant applied."""
         recipe, named = self._plain_recipe(subject)

@@ -9,10 +9,12 @@ The rule and its limits are in docs/decisions/0045.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from perftrail.builds.artefact import content_of_opened
 from perftrail.builds.observing import OPENING_CALLS, observer
 from perftrail.builds.opened_files import OpenedFiles, present_state
 from perftrail.measure.events import BuilderMessage, now
@@ -176,7 +178,9 @@ class OpenedInputs:
             before = reads.outside
             del self._shared[self._name(cell)]
         differing = {path: content for path, content in reads.outside.items() if before.get(path) != content}
-        self._add(cell, state.files.key, replace(reads, outside=differing))
+        self._add(
+            cell, state.files.key, replace(reads, outside=differing), runnable=runnable, shared=shared.key
+        )
         self._known[runnable] = replace(state, files=self._opened(cell, state.unchanged))
         if reads.incomplete and not self._study.benchmarks[name].services:
             yield from self._report(
@@ -184,9 +188,16 @@ class OpenedInputs:
                 once=(name, "incomplete"),
             )
 
-    def _add(self, cell: Cell, key: str, reads: BuildReads) -> None:
-        revision = cell.subject.revision.id
-        record = ReadsRecord(key=key, recipe=key, revision=revision, finished=now(), reads=reads)
+    def _add(self, cell: Cell, key: str, reads: BuildReads, *, runnable: str = "", shared: str = "") -> None:
+        record = ReadsRecord(
+            key=key,
+            recipe=key,
+            revision=cell.subject.revision.id,
+            finished=now(),
+            reads=reads,
+            runnable=runnable,
+            shared=shared,
+        )
         self._store.add_build_reads(record)
         assert self._records is not None
         self._records[key] = reads.outside
@@ -195,3 +206,24 @@ class OpenedInputs:
         if (once or text) not in self._reported:
             self._reported.add(once or text)
             yield BuilderMessage(text=text)
+
+
+class ChangedFiles:
+    """The files that stored runnables opened on this machine, and that are others now."""
+
+    def __init__(self, store: Store, *, study: Path) -> None:
+        found = store.build_reads()
+        self._study = study
+        self._contents = {each.key: each.reads.outside for each in found if each.reads.outside}
+        self._records = {each.runnable: (each.shared, each.key) for each in found if each.runnable}
+        self._first = cache(self._first_changed)
+
+    def of(self, runnable: str) -> str:
+        """Return the first changed file of a runnable, by its key; empty without one, and without an observation."""
+        return next(filter(None, map(self._first, self._records.get(runnable, ()))), "")
+
+    def _first_changed(self, record: str) -> str:
+        contents = self._contents.get(record, NOTHING)
+        return next(
+            (path for path in sorted(contents) if content_of_opened(self._study / path) != contents[path]), ""
+        )

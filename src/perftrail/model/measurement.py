@@ -154,13 +154,15 @@ OLDER_RECIPE = "older recipe"
 OTHER_TOOLCHAIN = "other toolchain"
 UNKNOWN_ORIGIN = "unknown recipe"
 NEW_METRIC = "new metric"
+OTHER_FILES = "other files"
 """Why the present study would measure a cell again: `UNKNOWN_ORIGIN` is for results of older versions of perftrail;
-with `NEW_METRIC` only metrics were added to the study, and all other values are those of the present study."""
+with `NEW_METRIC` only metrics were added to the study, and all other values are those of the present study. With
+`OTHER_FILES`, a file changed that the benchmark opens by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A difference between the origin of stored samples and the present study: a line or a tool, then and now.
+    """A difference between the origin of stored samples and the present study: a line, a tool or a file, then and now.
 
     Both texts are empty if `why` states everything, or if the difference is in a variable or a file.
     """

@@ -80,7 +80,8 @@ class ReadsRecord:
 
     `recipe` is the content key of everything that the observation depends on except the tree, and `key` that of the
     recipe and the tree; of a benchmark, both are the key of the state of its files. `revision` is the observed
-    revision, `finished` when the observation ended (ISO 8601).
+    revision, `finished` when the observation ended (ISO 8601). A `runnable` opens these files, and those of the record
+    with the key `shared`; both are empty for other observations.
     """
 
     key: str
@@ -88,6 +89,8 @@ class ReadsRecord:
     revision: str
     finished: str
     reads: BuildReads
+    runnable: str = ""
+    shared: str = ""
 
 
 Status = Literal["new", "acknowledged", "fixed"]

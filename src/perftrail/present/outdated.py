@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.model.measurement import NEW_METRIC, OLDER_RECIPE, OTHER_TOOLCHAIN, UNKNOWN_ORIGIN
+from perftrail.model.measurement import NEW_METRIC, OLDER_RECIPE, OTHER_FILES, OTHER_TOOLCHAIN, UNKNOWN_ORIGIN
 from perftrail.model.wording import counted, escaped
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ORIGINS = {
     OLDER_RECIPE: "from an older recipe",
     OTHER_TOOLCHAIN: "from another toolchain",
+    OTHER_FILES: "from before a change of a file that the benchmark opens",
     UNKNOWN_ORIGIN: "from an older perftrail, which did not store the recipe",
 }
 
@@ -90,6 +91,8 @@ def _all(measured: int) -> str:
 def _change(difference: Difference) -> str:
     """Return the part that differs: a line of the recipe or the version of a tool, then and now."""
     then, now = difference.then, difference.now
+    if difference.why == OTHER_FILES:
+        return f" ({_quoted(now)} changed)"
     if then and now:
         return f" (then {_quoted(then)}, now {_quoted(now)})"
     if then or now:

@@ -14,14 +14,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.measure.events import Outdated
+from perftrail.measure.opened_inputs import ChangedFiles
 from perftrail.measure.stored_outputs import missing_metrics
 from perftrail.model.measurement import (
     MISSING_TOOL,
     NEW_METRIC,
     OLDER_RECIPE,
+    OTHER_FILES,
     OTHER_TOOLCHAIN,
     UNKNOWN_ORIGIN,
     Difference,
@@ -79,7 +82,7 @@ class MeasuredHere:
         self.history = view.source.history()
         self.outdated: dict[Cell, str] = {}
         self._origins: dict[Cell, Origin | None] = {}
-        self._added: dict[Cell, str] = {}
+        self._known: dict[Cell, Difference] = {}
         self._lacking: dict[tuple[str, str], frozenset[str]] = {}
         self.replaced = 0
         self.cells = tuple(self._chosen(self._stored()))
@@ -111,16 +114,29 @@ class MeasuredHere:
         ran = self._view.store.ran(several, self._view.machine.id)
         for cell, runnables in every:
             usable = [each for each in runnables if each.key in ran] or runnables
-            why = {each.key: outdated(self._view, cell, each.origin) for each in usable}
+            why = {each.key: self._why(cell, each) for each in usable}
             chosen = next((each.key for each in reversed(usable) if not why[each.key]), usable[-1].key)
             if why[chosen]:
                 self._origins[cell] = origin = next(each.origin for each in usable if each.key == chosen)
+                if why[chosen] == OTHER_FILES:
+                    self._known[cell] = Difference(why=OTHER_FILES, now=self._changed.of(chosen))
                 added = self._added_metrics(cell, chosen, origin) if why[chosen] == OLDER_RECIPE else ""
                 self.outdated[cell] = NEW_METRIC if added else why[chosen]
                 if added:
-                    self._added[cell] = added
+                    self._known[cell] = Difference(why=NEW_METRIC, now=added)
             self.replaced += len({each.key for each in runnables if each.key in ran}) > 1
             yield cell, chosen
+
+    def _why(self, cell: Cell, runnable: Runnable) -> str:
+        """Return why the present study would measure a cell again that has a runnable; empty if it would not."""
+        inputs, why = self._view.inputs, outdated(self._view, cell, runnable.origin)
+        if why or inputs is None or not inputs.is_here:
+            return why
+        return OTHER_FILES if self._changed.of(runnable.key) else ""
+
+    @cached_property
+    def _changed(self) -> ChangedFiles:
+        return ChangedFiles(self._view.store, study=Path(self._view.study.directory))
 
     def _added_metrics(self, cell: Cell, key: str, origin: Origin | None) -> str:
         """Return the metrics that the study declares and the samples lack, if nothing else changed; else empty."""
@@ -149,8 +165,8 @@ class MeasuredHere:
         """Count the wanted outdated cells by what changed since."""
         inputs = self._view.inputs
         return Counter(
-            Difference(why=NEW_METRIC, now=self._added[cell])
-            if cell in self._added
+            self._known[cell]
+            if cell in self._known
             else difference(self.outdated[cell], origin, inputs.origin(cell))
             for cell, origin in self._origins.items()
             if inputs is not None and wanted(cell)
