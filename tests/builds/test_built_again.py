@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -149,3 +151,24 @@ def test_an_observed_build_is_not_built_again(project: Project, monkeypatch: pyt
     assert outside.count
     outside.confirm(project.builder())
     assert outside.count == 0
+
+
+@needs("strace")
+def test_a_build_that_asks_another_process_is_reported_and_built_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    outside = Outside(project, more=f"{sys.executable} -IS {project.root}/asks.py")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (project.root / "asks.py").write_text(
+            f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}))\n"
+        )
+        session(monkeypatch, FIRST)
+        builder = project.builder()
+        outside.build(builder)
+        (message,) = builder.messages()
+        assert "does not know each file that the build uses: the build asks another process at 127" in message
+        session(monkeypatch, SECOND)
+        assert outside.count
+        outside.confirm(project.builder())
+        assert outside.count == 1

@@ -196,6 +196,7 @@ def test_whom_a_build_asks_is_read_from_every_kind_of_call(tmp_path: Path, call:
     trace.write_text(f"{LISTENS_AT_1}2 {call}\n")
     incomplete = read_trace(trace, tree=tmp_path, directory=tmp_path).incomplete
     assert f"another process at {asked}," in incomplete if asked else incomplete == ""
+    assert ("pin what it downloads" in incomplete) == asked.startswith("192")
 
 
 def test_observing_does_not_wait_for_daemons(tree: Path) -> None:

@@ -773,6 +773,10 @@ class LocalBuilder:
                 f"builds again, because {counted(len(state.changed), 'file')} that the build opens changed, for "
                 f"example {state.changed[0]}"
             )
+        if reads.incomplete:
+            self._messages.append(
+                f"perftrail does not know each file that the build uses: {reads.incomplete}"
+            )
         self._observed.add(inputs, reads.outside, incomplete=reads.incomplete)
         return True
 

@@ -257,9 +257,7 @@ class _Accesses:
             address = self._address(pid, arguments)
             own = {self._bound.get(each) for each in self._listening}
             if not (address.startswith(_HARMLESS_SOCKETS) or own & {address, *_also_reached(address)}):
-                self._doubt(
-                    f"{self.traced} asks another process at {address[:80]}, for example a compile server"
-                )
+                self._doubt(f"{self.traced} asks another process at {address[:80]}, {_purpose(address)}")
 
     def _address(self, pid: str, arguments: str) -> str:
         """Return the address in a call: a path, ``HOST port N``, or the text itself if it is another one."""
@@ -397,6 +395,15 @@ def _also_reached(address: str) -> tuple[str, ...]:
         if ip_address(host).is_loopback:
             return (f"0.0.0.0 port {port}", f":: port {port}")
     return ()
+
+
+def _purpose(address: str) -> str:
+    """Return what a process may want at an address, for a message."""
+    host = address.partition(" port ")[0]
+    with suppress(ValueError):
+        if not (ip_address(host).is_loopback or ip_address(host).is_unspecified):
+            return "perhaps for a download: pin what it downloads, or it is not the revision's own"
+    return "for example a compile server"
 
 
 def _unescaped(text: str) -> str:
