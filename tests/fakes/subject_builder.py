@@ -156,12 +156,14 @@ class FakeBuilder:
 class FakeStarter:
     """Takes as long as `seconds(arguments)` says, with separate noise, and records what it started.
 
-    Every program prints `output`. Its clock also passes `pause` seconds after each.
+    Every program prints `output`, or what `prints(arguments)` returns. Its clock also passes `pause` seconds after
+    each.
     """
 
     seconds: Callable[[tuple[str, ...]], float]
     noise: float = 0.01
     output: str = ""
+    prints: Callable[[tuple[str, ...]], str] | None = None
     ended: Callable[[tuple[str, ...]], Ended] = lambda _: Exited(code=0)
     started: list[tuple[str, ...]] = field(default_factory=list)
     chance: random.Random = field(default_factory=lambda: random.Random(7))
@@ -174,9 +176,10 @@ class FakeStarter:
 
     def run(self, command: Command) -> Ran:
         self.started.append(command.arguments)
-        if self.output:
+        output = self.output if self.prints is None else self.prints(command.arguments)
+        if output:
             assert command.stdout is not None
-            Path(command.stdout).write_text(self.output)
+            Path(command.stdout).write_text(output)
         seconds = self.seconds(command.arguments) * math.exp(self.chance.gauss(0.0, self.noise))
         self.spent += seconds + self.pause
         return replace(RAN, ended=self.ended(command.arguments), wall_seconds=seconds, tree_ended_at=seconds)

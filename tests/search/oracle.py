@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -71,7 +72,9 @@ class Oracle:
     def sample(self, position: int, layout: int = 0) -> Sample:
         level = self.level(position)
         assert level is not None
-        return Sample(position=position, value=level + self.layout(position, layout) + self.noise(position))
+        return Sample(
+            position=position, value=math.exp(level + self.layout(position, layout) + self.noise(position))
+        )
 
     def settle(self, question: Question | Searching, most: int = 800) -> Answer:
         """Settle a search, or a new search for a question, and return its answer."""
@@ -131,7 +134,7 @@ def layouts(seed: int, tau: float) -> Callable[[int, int], float]:
 
 
 def batch(*samples: tuple[int, float], certificate: bool = False, layout: int = 0) -> Batch:
-    all_samples = tuple(Sample(position=position, value=value) for position, value in samples)
+    all_samples = tuple(Sample(position=position, value=math.exp(value)) for position, value in samples)
     return Batch(samples=all_samples, seconds=float(len(all_samples)), certificate=certificate, layout=layout)
 
 

@@ -224,9 +224,7 @@ def test_the_blocks_of_a_second_change_correct_its_first_samples() -> None:
             search.tell(Built(position=step["built"], same_as=step["same_as"]))
             continue
         [(kind, values)] = step.items()
-        samples = [
-            Sample(position=at, value=math.log(value), noisy=bool(noisy)) for at, value, noisy in values
-        ]
+        samples = [Sample(position=at, value=value, noisy=bool(noisy)) for at, value, noisy in values]
         search.tell(Batch(samples=tuple(samples), certificate=kind == "block"))
     positions = posterior_of(search).positions
     assert len(posterior_of(search).changes) == 2

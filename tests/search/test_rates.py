@@ -118,6 +118,26 @@ def test_a_single_failing_revision_does_not_hide_the_one_that_lasts(single: int)
     assert len(action.answer.changes) == 1 or single in (24, 31)
 
 
+def test_a_scale_that_the_samples_choose_is_fixed_before_the_rounds_that_certify() -> None:
+    """The value 5 comes late, in a round of outcomes 0 and 1: the rounds before it certify nothing."""
+    search = Search(Question(revisions=40, adapts=True, threshold=0.5, linked=False))
+    scales, later = [], 0
+    while isinstance(action := search.ask(), Measure):
+        for position in action.positions:
+            if position not in search.evidence.built:
+                search.tell(Built(position=position, seconds=10.0))
+        scales.append(search.question.scale)
+        high = 5.0 if scales.count(Scale.RATE) > 12 else 1.0
+        samples = tuple(Sample(position=each, value=high * (each >= 17)) for each in action.order)
+        search.tell(Batch(samples=samples, seconds=len(samples), certificate=action.certificate))
+        later += action.certificate and search.question.scale is Scale.DIFFERENCE
+    assert list(dict.fromkeys(scales)) == [Scale.RATIO, Scale.RATE, Scale.DIFFERENCE]
+    [change] = action.answer.changes
+    assert (change.positions, action.answer.scale) == ((17,), Scale.DIFFERENCE)
+    assert change.certificate is not None
+    assert change.certificate.blocks <= later
+
+
 def test_equal_observations_lead_to_equal_actions() -> None:
     first = settle(question(), culprit=30, before=0.05, after=0.8)
     again = settle(question(), culprit=30, before=0.05, after=0.8)

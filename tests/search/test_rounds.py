@@ -382,7 +382,7 @@ def test_noisy_and_failed_samples_cancel_the_pairs_of_their_build_only() -> None
 def test_noisy_samples_count_where_hardly_any_sample_is_calm() -> None:
     history = Map(Question(revisions=2))
     for _ in range(9):
-        samples = tuple(Sample(position=at, value=0.1 * at, noisy=True) for at in (0, 1))
+        samples = tuple(Sample(position=at, value=math.exp(0.1 * at), noisy=True) for at in (0, 1))
         history.evidence.add(Batch(samples=samples, certificate=True))
     assert len(history.rounds.differences(0, 1)) == 9
 
@@ -401,7 +401,7 @@ def findings_of(
         for number in range(count):
             order = rng.permutation(2).tolist()
             pair = zip(order, values[2 * number : 2 * number + 2].tolist(), strict=True)
-            samples = tuple(Sample(position=at, value=size * at + value) for at, value in pair)
+            samples = tuple(Sample(position=at, value=math.exp(size * at + value)) for at, value in pair)
             history.evidence.add(Batch(samples=samples, certificate=True))
         found += history.rounds.gaps()
     return found

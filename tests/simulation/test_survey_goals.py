@@ -48,7 +48,9 @@ class World:
         noise = SIGMA * (self.rng.gamma(4, size=len(order)) - 4) / 2
         slow = np.where(self.rng.random(len(order)) < 0.03, math.log(2), 0.0)
         values = (self.levels[list(order)] + noise + slow).tolist()
-        samples = tuple(Sample(position=at, value=value) for at, value in zip(order, values, strict=True))
+        samples = tuple(
+            Sample(position=at, value=math.exp(value)) for at, value in zip(order, values, strict=True)
+        )
         return Batch(samples=samples, seconds=float(len(order)), certificate=certificate)
 
     def builds(self, measure: Measure) -> list[Built | Unusable]:

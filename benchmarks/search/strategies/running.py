@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
@@ -78,7 +79,8 @@ def perform(action: Measure, machine: Machine, built: set[int]) -> list[Observat
         observations.append(Built(position=position, seconds=cost))
     values = machine.run_each(np.array(action.order), layout=action.layout).tolist()
     samples = tuple(
-        Sample(position=position, value=value) for position, value in zip(action.order, values, strict=True)
+        Sample(position=position, value=math.exp(value))
+        for position, value in zip(action.order, values, strict=True)
     )
     batch = Batch(samples=samples, seconds=len(samples), layout=action.layout, certificate=action.certificate)
     return [*observations, batch]

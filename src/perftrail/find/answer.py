@@ -49,13 +49,22 @@ class EffectJson(TypedDict):
     confidence: Annotated[float, "confidence of the interval"]
 
 
+class DifferenceEffectJson(TypedDict):
+    """The difference after − before with its interval, for metrics that have no ratio; of rates in shares."""
+
+    difference: float
+    low: float
+    high: float
+    confidence: Annotated[float, "confidence of the interval"]
+
+
 class LevelsJson(TypedDict):
     """The size of a change. Without a usable revision on one side, its levels and effect are null."""
 
     confidence: Annotated[float, "probability that the culprit is among the revisions"]
     before: Annotated[float | None, "level before the change, in the metric's unit"]
     after: Annotated[float | None, "level after the change, in the metric's unit"]
-    effect: EffectJson | None
+    effect: EffectJson | DifferenceEffectJson | None
 
 
 class NamedRevisionJson(TypedDict):
@@ -92,7 +101,7 @@ class FindCertificateJson(TypedDict):
     single_change: Annotated[bool, "whether the rounds also exclude further changes of the threshold or more"]
     possible: Annotated[
         float | None,
-        "the largest other relative change that is not excluded, as a ratio minus one; null: unbounded",
+        "the largest other change that is not excluded, as a ratio minus one or a difference; null: unbounded",
     ]
     spread: Annotated[
         float | None, "ratio of the spread of samples after the change to that before; null: too few values"
@@ -150,10 +159,11 @@ class SuspicionJson(TypedDict):
     blocks_left: Annotated[int | None, "forecast of the number of further rounds; null: no forecast"]
     possible: Annotated[
         float | None,
-        "the largest relative change that is not excluded, as a ratio minus one; null: unbounded",
+        "the largest change that is not excluded, as a ratio minus one or a difference; null: unbounded",
     ]
     observed: Annotated[
-        float | None, "ratio after/before in the rounds, without an interval; null: it was not compared"
+        float | None,
+        "ratio after/before, or difference, in the rounds, without an interval; null: it was not compared",
     ]
     doubted: Annotated[bool, "whether memory layouts may explain the difference"]
 
@@ -389,6 +399,11 @@ class FindAnswer:
         return f"{self.target.text}{variant}"
 
     @property
+    def unit_of_differences(self) -> str:
+        """The unit of a change; empty for ratios and rates."""
+        return self.target.unit if self.answer.scale is Scale.DIFFERENCE else ""
+
+    @property
     def unusable_count(self) -> int:
         """Number of revisions that were tried, without a usable sample; skipped revisions do not count."""
         return sum(each.failure.stage != "skipped" for each in self.unusable)
@@ -454,8 +469,8 @@ class FindAnswer:
             "confidence": self.answer.confidence,
             "minimum_detectable": _finite(self.answer.minimum_detectable),
             "certificate": _certificate(self.answer.certificate),
-            "ends": _difference(self.answer.ends, self.answer.scale),
-            "rest": _difference(self.answer.rest, self.answer.scale),
+            "ends": _difference(self.answer.ends),
+            "rest": _difference(self.answer.rest),
             "unseen": self._unseen(),
             "below_threshold": [self._change(None, each) for each in self.answer.below_threshold],
             "suspected": [self._suspected(each) for each in self.answer.suspected],
@@ -585,18 +600,24 @@ def _levels(change: Change) -> LevelsJson:
         "confidence": change.confidence,
         "before": change.before,
         "after": change.after,
-        "effect": None if effect is None else _effect(effect),
+        "effect": None if effect is None else _effect_json(effect),
     }
+
+
+def _effect_json(effect: Effect) -> EffectJson | DifferenceEffectJson:
+    if effect.scale is Scale.RATIO:
+        return _effect(effect)
+    return {"difference": effect.value, "low": effect.low, "high": effect.high, "confidence": 0.95}
 
 
 def _effect(effect: Effect) -> EffectJson:
     return {"value": effect.value, "low": effect.low, "high": effect.high, "confidence": 0.95}
 
 
-def _difference(effect: Effect | None, scale: Scale) -> RatioJson | DifferenceJson | None:
+def _difference(effect: Effect | None) -> RatioJson | DifferenceJson | None:
     if effect is None:
         return None
-    if scale is Scale.RATIO:
+    if effect.scale is Scale.RATIO:
         return {"ratio": effect.value, "low": effect.low, "high": effect.high}
     return {"difference": effect.value, "low": effect.low, "high": effect.high}
 
@@ -668,6 +689,8 @@ class FindRequest:
             threshold=self.threshold,
             confidence=self.confidence,
             budget=self.budget,
+            scale=Scale.RATIO if target is None or target.scale is None else Scale(target.scale),
+            adapts=target is not None and target.scale is None,
             prior=prior,
             costs=costs,
             thorough=self.thorough,

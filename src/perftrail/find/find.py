@@ -46,7 +46,7 @@ from perftrail.model.measurement import seed_of
 from perftrail.model.plan import same_everywhere
 from perftrail.model.store_records import SearchRecord
 from perftrail.model.subject import Subject
-from perftrail.model.target import Working
+from perftrail.model.target import Target, Working
 from perftrail.ports import FunctionSource
 from perftrail.results.measured import MeasuredHere
 from perftrail.search import ManySearch, Search
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from perftrail.model.build import Failure
     from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
-    from perftrail.model.target import Target
     from perftrail.search import Answer, Question
 
 
@@ -478,7 +477,8 @@ class Find:
         request, goal = self._request, self._request.goal
         ids = [revision.id for revision in self._revisions]
         targets: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
-        named = [[target.name, target.variant] for target in targets]
+        scales = [[target.scale] if isinstance(target, Target) and target.scale else [] for target in targets]
+        named = [[target.name, target.variant, *scale] for target, scale in zip(targets, scales, strict=True)]
         reasons = dict.fromkeys(reason for each in self._profile_priors.values() for reason in each.reasons)
         # Empty for one source, so that the names of existing searches stay valid.
         pinned: list[object] = [pins] if (pins := self._session.pins.as_json()) else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -57,6 +56,7 @@ class InsideMerges:
         self._session = session
         self._request = request
         self._outer = sampler
+        self._target = sampler.targets[name]
         self._name = name
         self._ledger = ledger
         self._journal = journal
@@ -66,6 +66,7 @@ class InsideMerges:
         found: dict[int, InsideMerge] = {}
         if self._session.study.searched_source.walk == "tags":
             return found
+        self._target = replace(self._target, scale=answer.scale.value)
         for number, change in enumerate(answer.changes):
             if change.kind is not Kind.STEP:
                 continue
@@ -113,7 +114,7 @@ class InsideMerges:
     def _search(
         self, merge: Merge, line: _BranchPositions, known: tuple[Sampler, ...], *, depth: int
     ) -> Generator[Event, None, InsideMerge]:
-        targets = {self._name: self._outer.targets[self._name]}
+        targets = {self._name: self._target}
         sampler = Sampler(self._session, targets, line.revisions, self._ledger, name=self._journal.name)
         search = self._begin(line, sampler, known)
         loop = Loop(
@@ -256,6 +257,6 @@ def _largest(answer: Answer) -> Change | None:
     """Return the change of an answer with the largest effect; `None` without a change."""
     return max(
         answer.changes,
-        key=lambda change: abs(math.log(change.effect.value)) if change.effect is not None else 0.0,
+        key=lambda change: abs(change.effect.size) if change.effect is not None else 0.0,
         default=None,
     )

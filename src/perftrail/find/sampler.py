@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.find.journal import NO_BOOT
-from perftrail.measure.pairs import logarithm
+from perftrail.measure.pairs import value_of
 from perftrail.measure.subjects import PlannedInvocation, Ready
 from perftrail.model.build import Failure, content_key
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
 from perftrail.search import Batch, BootSession, Built, CannotRelink, Sample, Unusable
+from perftrail.search.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -37,6 +38,11 @@ LAYOUTS_AT_ONCE = 8
 
 MOST_PARTIAL = 50
 """Maximum number of interruptions of a batch; after that perftrail does not start it again."""
+
+_SCALES = {
+    "ratio": 'ratios, which need values above zero; scale = "difference" compares others',
+    "rate": "a rate, which needs 0 or 1",
+}
 
 Values = dict[str, float]
 """All metrics of one invocation, by name."""
@@ -312,7 +318,7 @@ class Sampler:
 
     def _read(self, target: str, position: int, sample: dict[Point, Measurement] | Failure) -> Sample:
         """Evaluate a target for one sample, and record why it has no value."""
-        value = sample if isinstance(sample, Failure) else logarithm(self.targets[target], sample)
+        value = sample if isinstance(sample, Failure) else self._value(target, sample)
         if isinstance(value, Failure):
             self._failures[target][position] = value
             return Sample(position=position, value=None)
@@ -320,6 +326,16 @@ class Sampler:
         self._sampled[target].add(position)
         noisy = not self.targets[target].is_amount and _is_noisy(sample)
         return Sample(position=position, value=value, noisy=noisy)
+
+    def _value(self, name: str, sample: dict[Point, Measurement]) -> float | Failure:
+        """Return a target's value, or why it has none, or none on the scale that the study states."""
+        target = self.targets[name]
+        value = value_of(target, sample)
+        if isinstance(value, Failure) or target.scale is None or Scale(target.scale).allows(value):
+            return value
+        return Failure(
+            stage="metric", message=f"{target.text} is {value:g}: not a value for {_SCALES[target.scale]}"
+        )
 
     def _sample(
         self, ready_cells: tuple[Ready, ...], draw: Draw, stored: Mapping[tuple[int, int], Outcome]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import Counter, deque
 from dataclasses import dataclass, replace
@@ -78,7 +77,7 @@ def action_json(
 
 
 def observation_json(result: Result, about: int, sampler: Sampler, name: str) -> dict[str, Json]:
-    """Return a step's observation about a metric as data; values are the metric's own, not logarithms."""
+    """Return a step's observation about a metric as data."""
     failure = sampler.failures(name).get(about)
     if failure is not None:
         why: dict[str, Json] = {"unusable": failure.stage, "message": failure.message, "log": failure.log}
@@ -87,7 +86,7 @@ def observation_json(result: Result, about: int, sampler: Sampler, name: str) ->
         samples: list[Json] = [
             {
                 "revision": sampler.revisions[each.position].id,
-                "value": None if each.value is None else math.exp(each.value),
+                "value": each.value,
                 **({"noisy": True} if each.noisy else {}),
             }
             for each in result.samples
@@ -291,6 +290,4 @@ def _candidates(belief: Belief | None) -> int:
 
 
 def _values(batch: Batch, about: int) -> list[float]:
-    return [
-        math.exp(each.value) for each in batch.samples if each.position == about and each.value is not None
-    ]
+    return [each.value for each in batch.samples if each.position == about and each.value is not None]

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from perftrail.model.target import Target
 
 
-def logarithm(target: Target, measurements: Mapping[Point, Measurement]) -> float | Failure:
-    """Return the natural logarithm of a target, from one measurement at each of its points."""
+def value_of(target: Target, measurements: Mapping[Point, Measurement]) -> float | Failure:
+    """Return the value of a target, from one measurement at each of its points."""
 
     def lookup(reference: Reference) -> float:
         values = measurements[reference.point].values
@@ -61,11 +61,21 @@ def logarithm(target: Target, measurements: Mapping[Point, Measurement]) -> floa
         value = evaluate(target.expression, lookup)
     except ExpressionError as error:
         return Failure(stage="metric", message=f"{target.text}: {error}")
-    if not (math.isfinite(value) and value > 0.0):
+    if not math.isfinite(value):
         return Failure(
-            stage="metric", message=f"{target.text} is {value}: only values above zero can be compared"
+            stage="metric", message=f"{target.text} is {value}: only finite values can be compared"
         )
-    return math.log(value)
+    return value
+
+
+def logarithm(target: Target, measurements: Mapping[Point, Measurement]) -> float | Failure:
+    """Return the natural logarithm of a target, from one measurement at each of its points."""
+    value = value_of(target, measurements)
+    if isinstance(value, Failure) or value > 0.0:
+        return value if isinstance(value, Failure) else math.log(value)
+    return Failure(
+        stage="metric", message=f"{target.text} is {value}: only values above zero can be compared"
+    )
 
 
 PAIRS_BEFORE_NOISE_DECISION = 6

@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 from perftrail.model.field import Key
 
 Better = Literal["lower", "higher"]
+MetricScale = Literal["ratio", "difference", "rate"]
+"""How two values of a metric are compared."""
 Pick = Literal["first", "last", "min", "max", "sum", "median"]
 Counter = Literal["locks", "allocations", "instructions", "hardware"]
 Printed = Literal[
@@ -45,6 +47,13 @@ def improves(ratio: float, better: Better) -> bool:
     return ratio < 1.0 if better == "lower" else ratio > 1.0
 
 
+SCALE = (
+    "How values are compared: by their ratio; by their difference, with thresholds in the metric's unit; or as the "
+    "rate of runs that print 1 instead of 0, with thresholds in percentage points. Default: ratio; with zeros or "
+    "negative values difference, or rate if all values are 0 or 1."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """A metric read from a benchmark's output: the only group of a pattern, or an item in a tool's format."""
@@ -67,6 +76,7 @@ class Metric:
     ] = "wall"
     unit: Annotated[str, Key("The metric's unit; s and B are scaled for people.")] = ""
     better: Annotated[Better, Key("Which direction is an improvement.")] = "lower"
+    scale: Annotated[MetricScale | None, Key(SCALE)] = None
     pick: Annotated[
         Pick | None,
         Key(
@@ -92,6 +102,7 @@ class Derived:
     benchmark: Annotated[str, Key("The benchmark of the metrics; optional if there is only one.")] = ""
     unit: Annotated[str, Key("The metric's unit; empty for a ratio.")] = ""
     better: Annotated[Better, Key("Which direction is an improvement.")] = "lower"
+    scale: Annotated[MetricScale | None, Key(SCALE)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

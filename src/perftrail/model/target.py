@@ -21,14 +21,14 @@ from perftrail.model.expression import (
     replace_references,
     written_value,
 )
-from perftrail.model.metrics import AMOUNTS, COUNTED, MEASURED
+from perftrail.model.metrics import AMOUNTS, COUNTED, MEASURED, Metric
 from perftrail.model.wording import listed, quoted, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perftrail.model.benchmark import Benchmark, Value
-    from perftrail.model.metrics import Better
+    from perftrail.model.metrics import Better, MetricScale
     from perftrail.model.study import Study
 
 
@@ -59,7 +59,8 @@ class Target:
     The references of `expression` fix every parameter. `points` are their points, each once: one sample needs
     an invocation at each. `open_point` separates this target from others of the same metric: the parameters
     that a derived metric does not fix, or all of a measured one. `text` is the user's notation, `name` the full
-    one with benchmark and every parameter that has several values.
+    one with benchmark and every parameter that has several values. `scale` is how its values are compared, `None` if
+    they choose it.
     """
 
     text: str
@@ -71,6 +72,7 @@ class Target:
     open_point: Point
     better: Better
     unit: str
+    scale: MetricScale | None = None
 
     @property
     def is_amount(self) -> bool:
@@ -87,6 +89,7 @@ class _OpenMetric:
     expression: Expression
     better: Better
     unit: str
+    scale: MetricScale | None
 
 
 def parse_metric(text: str) -> MetricReference:
@@ -262,6 +265,7 @@ def _open_metric(study: Study, benchmark: str, name: str) -> _OpenMetric:
         expression=Reference(name),
         better=declared.better,
         unit=declared.unit,
+        scale=declared.scale if isinstance(declared, Metric) else None,
     )
 
 
@@ -277,6 +281,7 @@ def _derived(study: Study, name: str) -> _OpenMetric:
         expression=expression,
         better=derived.better,
         unit=derived.unit,
+        scale=derived.scale,
     )
 
 
@@ -350,6 +355,7 @@ def _target(
         open_point=open_point,
         better=metric.better,
         unit=metric.unit,
+        scale=metric.scale,
     )
 
 

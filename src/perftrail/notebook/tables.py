@@ -144,7 +144,7 @@ CHANGES = (
     BETTER,
     Column("before", "number", "The level before.", EACH),
     Column("after", "number", "The level from this revision on.", EACH),
-    Column("effect", "number", "after/before.", "1"),
+    Column("effect", "number", "after/before, or after − before on another scale than the ratio.", "1"),
     Column("low", "number", "The lower end of the effect's 95 % interval.", "1"),
     Column("high", "number", "The upper end of the effect's 95 % interval.", "1"),
     Column("p_value", "number", "Probability of such a change if nothing changed.", "1"),
@@ -210,6 +210,7 @@ ANSWERS = (
     VARIANT,
     UNIT,
     BETTER,
+    Column("scale", "name", "How values are compared: by `ratio`, `difference` or `rate`."),
     Column("first", "name", "The older end of the range."),
     Column("last", "name", "The newer end of the range."),
     Column(
@@ -225,8 +226,8 @@ ANSWERS = (
         "No further change of this relative size is between the measured builds.",
         "1",
     ),
-    Column("ends", "number", "newest/oldest measured build; null without rounds.", "1"),
-    Column("rest", "number", "What the changes do not explain of `ends`, as a ratio.", "1"),
+    Column("ends", "number", "newest/oldest measured build, or their difference; null without rounds.", "1"),
+    Column("rest", "number", "What the changes do not explain of `ends`.", "1"),
     Column("revisions", "whole", "Number of revisions in the range."),
     Column("builds", "whole", "Number of builds, failed ones included."),
     Column("invocations", "whole", "Number of invocations."),
@@ -237,7 +238,7 @@ ANSWERS = (
     Column("sure", "number", "Probability that the culprit is among the candidates.", "1"),
     Column("before", "number", "The level before.", EACH),
     Column("after", "number", "The level after.", EACH),
-    Column("effect", "number", "after/before.", "1"),
+    Column("effect", "number", "after/before, or after − before on another scale than the ratio.", "1"),
     Column("low", "number", "The lower end of the effect's 95 % interval.", "1"),
     Column("high", "number", "The upper end of the effect's 95 % interval.", "1"),
     Column(
@@ -482,7 +483,7 @@ def _question_values(number: int, record: SearchRecord) -> Values:
 
 
 ANSWERED = (
-    *("unit", "better", "verdict", "reason", "confidence", "minimum_detectable"),
+    *("unit", "better", "scale", "verdict", "reason", "confidence", "minimum_detectable"),
     *("revisions", "builds", "invocations", "seconds"),
 )
 
@@ -501,13 +502,13 @@ def _answers(record: SearchRecord) -> Sequence[Mapping[str, Json]]:
 
 def _answer_values(answer: Mapping[str, Json]) -> Values:
     named = {name: answer[name] for name in ("metric", "benchmark", "variant") if name in answer}
-    differences = {name: _ratio(answer.get(name)) for name in ("ends", "rest")}
+    differences = {name: _size(answer.get(name)) for name in ("ends", "rest")}
     return {**{name: answer.get(name) for name in ANSWERED}, **differences, **named}
 
 
-def _ratio(difference: Json) -> Json:
-    """Return the ratio of a difference; `None` without one, as in answers of earlier versions."""
-    return difference.get("ratio") if isinstance(difference, dict) else None
+def _size(difference: Json) -> Json:
+    """Return a ratio or a difference; `None` without one, as in answers of earlier versions."""
+    return difference.get("ratio", difference.get("difference")) if isinstance(difference, dict) else None
 
 
 def _changes(answer: Mapping[str, Json]) -> Iterator[Values]:
@@ -525,7 +526,7 @@ def _changes(answer: Mapping[str, Json]) -> Iterator[Values]:
             "sure": result.get("confidence"),
             "before": result.get("before"),
             "after": result.get("after"),
-            "effect": interval.get("value"),
+            "effect": interval.get("value", interval.get("difference")),
             "low": interval.get("low"),
             "high": interval.get("high"),
             "inside": None if inside is None else json.dumps(inside),

@@ -12,9 +12,8 @@ from perftrail.measure.failure_groups import group_failures
 from perftrail.model.program import unpinned_words
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
-from perftrail.model.target import Working
-from perftrail.model.wording import change as relative
-from perftrail.model.wording import counted, escaped, listed, percent, probability
+from perftrail.model.target import Target, Working
+from perftrail.model.wording import counted, escaped, listed, probability
 from perftrail.present.answer_sentence import (
     MOST_NAMED,
     also_words,
@@ -35,6 +34,7 @@ from perftrail.present.failures import failure_group_lines, failure_words, furth
 from perftrail.present.next_find import detectable_words, next_commands
 from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import capitalised, shell_words
+from perftrail.search.words import COMPARED, amount, moved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -216,8 +216,10 @@ def unchanged(table: FindTable, command: FindCommand) -> Iterator[str]:
     """Yield the metrics without a change, and those that are unclear, with the likely or minimum detectable change."""
     none = [answer for answer in table.answers if answer.answer.verdict == "none"]
     if none:
-        least = max(answer.answer.minimum_detectable for answer in none)
-        yield f"No change of {percent(least)} or more: {listed((answer.name for answer in none), 'and')}"
+        for scale, unit in dict.fromkeys((each.answer.scale, each.unit_of_differences) for each in none):
+            alike = [each for each in none if (each.answer.scale, each.unit_of_differences) == (scale, unit)]
+            least = amount(max(each.answer.minimum_detectable for each in alike), scale, unit)
+            yield f"No change of {least} or more: {listed((answer.name for answer in alike), 'and')}"
     for answer in table.answers:
         if answer.unclear:
             likely = [each for each in answer_facts(answer).doubts if each not in _further(answer)]
@@ -229,7 +231,7 @@ def _unexplained(table: FindTable) -> Iterator[str]:
     """Yield the account of each metric whose changes certainly do not explain the whole difference of the ends."""
     for answer in table.answers:
         rest, account = answer.answer.rest, answer_facts(answer).account
-        if account and rest is not None and not rest.low <= 1.0 <= rest.high:
+        if account and rest is not None and rest.is_certain:
             yield f"{answer.name}: {account}"
 
 
@@ -281,7 +283,7 @@ def _row(answer: FindAnswer, number: int, *, with_culprit: bool) -> tuple[str, .
     return (
         culprit_words(change).removesuffix(",") if with_culprit else "",
         answer.name,
-        "of unknown size" if change.effect is None else relative(change.effect.value),
+        "of unknown size" if change.effect is None else moved(change.effect, change.unit),
         change.tone,
         levels_of(change),
         probability(answer.answer.changes[number].confidence),
@@ -390,13 +392,20 @@ def _print_answer(answer: FindAnswer, command: FindCommand, elapsed: float) -> N
         console.print(Text(f"  {line}", style="yellow"))
     console.print()
     console.print(Text("\n".join((cost_words(answer), *elapsed_words(answer, elapsed)))))
-    for line in (*noise_words(answer), *reboot_words(answer), *answer.priors):
+    for line in (*_scale_words(answer, command), *noise_words(answer), *reboot_words(answer), *answer.priors):
         console.print(Text(f"{capitalised(line)}."))
     if answer.unusable:
         console.print(Text(unusable_words(answer, answer.unusable)))
     console.print(Text(f"Why it ended: {answer.answer.reason}."))
     if known := detectable_words(answer, command):
         console.print(Text(f"{capitalised(known)}."))
+
+
+def _scale_words(answer: FindAnswer, command: FindCommand) -> Iterator[str]:
+    """Yield how values are compared, unless by their ratio, with the threshold."""
+    if answer.answer.scale in COMPARED and isinstance(answer.target, Target):
+        threshold = amount(command.threshold, answer.answer.scale, answer.unit_of_differences)
+        yield f"{COMPARED[answer.answer.scale]}; the threshold is {threshold}"
 
 
 def _details(answer: FindAnswer, number: int) -> Iterator[str]:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, cast
 
 from perftrail.find.other_metrics import AlsoChanged
 from perftrail.model.benchmark import Point
-from perftrail.model.metrics import improves
 from perftrail.model.program import layouts_explain
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision
 from perftrail.model.target import WORKS
 from perftrail.model.wording import change as relative
-from perftrail.model.wording import counted, duration, escaped, listed, percent, probability
+from perftrail.model.wording import counted, duration, escaped, listed, probability, quantity
 from perftrail.present.shared_sentences import effect_words, levels_words
 from perftrail.search import Effect, Kind, Summary, words
 from perftrail.search.answer import Suspicion
+from perftrail.search.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ class ChangeFacts:
         """``better`` or ``worse``, as the study defines it; empty for a change of unknown size."""
         if self.effect is None:
             return ""
-        return "better" if improves(self.effect.value, self.better) else "worse"
+        return "better" if (self.effect.size < 0.0) == (self.better == "lower") else "worse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class AnswerFacts:
     `ends` is the difference from end to end; `account` states it, and what the changes do not explain of it. `unseen`
     states which revisions were not measured. `smaller` are certain changes below the threshold. `doubts` are changes
     that are not in the answer: below the threshold, or only likely; `suspicion` is the first likely one, with the
-    metric.
+    metric. `scale` is how values are compared, and `minimum_detectable` is on it.
     """
 
     metric: str
@@ -86,6 +86,8 @@ class AnswerFacts:
     confidence: float
     minimum_detectable: float
     changes: tuple[ChangeFacts, ...]
+    scale: Scale = Scale.RATIO
+    unit: str = ""
     ends: Effect | None = None
     account: str = ""
     unseen: str = ""
@@ -115,7 +117,11 @@ def answer_sentence(answers: Sequence[AnswerFacts]) -> str:
     (answer,) = answers
     if len(answer.changes) > 1:
         names = ", ".join(_short(change) for change in sorted(answer.changes, key=_smallness))
-        ends = "" if answer.ends is None else f", from end to end {words.interval_words(answer.ends)}"
+        ends = (
+            ""
+            if answer.ends is None
+            else f", from end to end {words.interval_words(answer.ends, answer.unit)}"
+        )
         return f"{len(answer.changes)} changes of {answer.metric}{ends}: {names}"
     if answer.changes:
         return change_sentence(answer.changes[0])
@@ -124,8 +130,7 @@ def answer_sentence(answers: Sequence[AnswerFacts]) -> str:
 
 def _smallness(change: ChangeFacts) -> float:
     """Return a key that sorts the largest change first."""
-    ratio = 1.0 if change.effect is None else change.effect.value
-    return -abs(math.log(ratio)) if ratio > 0.0 else -math.inf
+    return 0.0 if change.effect is None else -abs(change.effect.size)
 
 
 def verdict_word(answers: Sequence[AnswerFacts]) -> str:
@@ -163,7 +168,15 @@ def effect_of(change: ChangeFacts) -> str:
     """Return the effect of a change: direction, better or worse, ratio and interval."""
     if change.effect is None:
         return "of unknown size"
-    return effect_words(change.effect.value, change.effect.low, change.effect.high, tone=change.tone)
+    return effect_and_interval(change.effect, change.unit, tone=change.tone)
+
+
+def effect_and_interval(effect: Effect, unit: str, *, tone: str = "") -> str:
+    """Return a change with its 95 % interval; also `tone`, ``better`` or ``worse``, if it is not empty."""
+    if effect.scale is Scale.RATIO:
+        return effect_words(effect.value, effect.low, effect.high, tone=tone)
+    size = words.moved(effect, unit)
+    return f"{size} ({f'{tone}; ' if tone else ''}95 % interval {words.bounds_words(effect, unit)})"
 
 
 def levels_of(change: ChangeFacts) -> str:
@@ -173,6 +186,10 @@ def levels_of(change: ChangeFacts) -> str:
     if change.began:
         before, after = probability(change.before), probability(change.after)
         return f"the program works with probability {before} before, {after} after"
+    if change.effect is not None and change.effect.scale is Scale.RATE:
+        return f"{probability(change.before)} of the runs before, {probability(change.after)} after"
+    if change.effect is not None and change.effect.scale is Scale.DIFFERENCE:
+        return f"before {quantity(change.before, change.unit)}, after {quantity(change.after, change.unit)}"
     ratio = change.after / change.before if change.before else 0.0
     low, high = (ratio, ratio) if change.effect is None else (change.effect.low, change.effect.high)
     return levels_words(change.before, change.after, change.unit, low=low, high=high)
@@ -184,11 +201,13 @@ def certificate_words(facts: ChangeFacts | AnswerFacts) -> tuple[str, ...]:
         return ()
     if isinstance(facts, AnswerFacts):
         return (words.certified_equal(facts.certificate, pinned=facts.pinned),)
-    effect = facts.effect
-    factor = 1.0 if effect is None else effect.value
-    if effect is not None and not layouts_explain(effect.value, effect.low, effect.high):
-        factor = math.inf
-    limits = words.reservations(facts.certificate, factor, linked=facts.linked)
+    effect, scale = facts.effect, Scale.RATIO if facts.effect is None else facts.effect.scale
+    factor = 1.0
+    if effect is not None and scale is Scale.RATIO:
+        factor = effect.value if layouts_explain(effect.value, effect.low, effect.high) else math.inf
+    elif facts.before is not None and facts.after is not None:
+        factor = facts.after / facts.before if facts.before * facts.after > 0.0 else math.inf
+    limits = words.reservations(facts.certificate, factor, linked=facts.linked, scale=scale, unit=facts.unit)
     return (words.certified(facts.certificate, pinned=facts.pinned), *limits)
 
 
@@ -207,6 +226,7 @@ def also_words(change: ChangeFacts) -> str:
         for each in change.also
         if own_effect is None
         or each.unit != "s"
+        or own_effect.scale is not Scale.RATIO
         or not each.effect.low <= own_effect.value <= each.effect.high
     ]
     if not effects:
@@ -319,12 +339,16 @@ def _stored_answer(answer: Mapping[str, Json], known: Mapping[str, Revision]) ->
         verdict=verdict,
         confidence=confidence,
         minimum_detectable=least if isinstance(least, float) else math.inf,
+        scale=_scale(answer),
+        unit=str(answer.get("unit", "")),
         changes=tuple(stored_change(answer, change, known) for change in _dicts(answer, "changes")),
-        ends=_difference(answer, "ends"),
+        ends=_effect(answer, _scale(answer), "ends"),
         account=_account(answer),
         unseen=_unseen(answer),
         smaller=tuple(
-            effect for each in _dicts(answer, "below_threshold") if (effect := _effect(each)) is not None
+            effect
+            for each in _dicts(answer, "below_threshold")
+            if (effect := _effect(each, _scale(answer))) is not None
         ),
         suspicion=next(_suspicions(answer, _metric(answer)), ""),
         no_change_sentence=_never_began(
@@ -344,14 +368,15 @@ def _account(answer: Mapping[str, Json]) -> str:
     changes = _dicts(answer, "changes")
     if any(each.get("kind") == Kind.RAMP for each in changes):
         return ""
-    return words.account_words(_difference(answer, "ends"), _difference(answer, "rest"), len(changes))
+    ends, rest = (_effect(answer, _scale(answer), name) for name in ("ends", "rest"))
+    return words.account_words(ends, rest, len(changes), str(answer.get("unit", "")))
 
 
 def _doubts(answer: Mapping[str, Json]) -> Iterator[str]:
     """Yield possible changes that are not in the answer: below the threshold, or only likely."""
     for each in _dicts(answer, "below_threshold"):
-        effect, candidates = _effect(each), _revisions(each, {})
-        size = "" if effect is None else f": {effect_words(effect.value, effect.low, effect.high)}"
+        effect, candidates = _effect(each, _scale(answer)), _revisions(each, {})
+        size = "" if effect is None else f": {effect_and_interval(effect, str(answer.get('unit', '')))}"
         where = (
             f"one of {len(candidates)}, {_span(candidates)}" if len(candidates) > 1 else candidates[0].short
         )
@@ -381,8 +406,9 @@ def _suspicions(answer: Mapping[str, Json], metric: str = "") -> Iterator[str]:
             possible=math.inf if possible is None else _number(possible),
             observed=observed if isinstance(observed, float) else None,
             doubted=each.get("doubted") is True,
+            scale=_scale(answer),
         )
-        yield words.suspicion(suspected, names.__getitem__, metric)
+        yield words.suspicion(suspected, names.__getitem__, metric, str(answer.get("unit", "")))
 
 
 def stored_change(
@@ -404,7 +430,7 @@ def stored_change(
         metric=_metric(answer),
         candidates=candidates,
         confidence=confidence,
-        effect=_effect(change),
+        effect=_effect(change, _scale(answer)),
         better="higher" if answer.get("better") == "higher" else "lower",
         ramp=change.get("kind") == Kind.RAMP,
         culprit=culprit,
@@ -421,19 +447,20 @@ def stored_change(
     )
 
 
-def _effect(change: Mapping[str, Json], name: str = "effect") -> Effect | None:
-    effect = change.get(name)
-    if not isinstance(effect, dict):
+def _effect(change: Mapping[str, Json], scale: Scale, name: str = "effect") -> Effect | None:
+    """Return a stored effect, or the difference from end to end or the rest of it; `None` if there is none."""
+    found = change.get(name)
+    if not isinstance(found, dict):
         return None
-    return Effect(**{part: _number(effect[part]) for part in ("value", "low", "high")})
+    value = next((found[key] for key in ("value", "ratio", "difference") if key in found), None)
+    return Effect(
+        value=_number(value), low=_number(found.get("low")), high=_number(found.get("high")), scale=scale
+    )
 
 
-def _difference(answer: Mapping[str, Json], name: str) -> Effect | None:
-    """Return the difference from end to end, or the rest of it; `None` if they were not compared."""
-    found = answer.get(name)
-    if not isinstance(found, dict) or "ratio" not in found:
-        return None
-    return Effect(value=_number(found["ratio"]), low=_number(found["low"]), high=_number(found["high"]))
+def _scale(answer: Mapping[str, Json]) -> Scale:
+    found = answer.get("scale")
+    return Scale(found) if found in list(Scale) else Scale.RATIO
 
 
 def _unseen(answer: Mapping[str, Json]) -> str:
@@ -462,7 +489,7 @@ def _certificate(record: Mapping[str, Json]) -> Summary | None:
 
 
 def _also(each: Mapping[str, Json]) -> AlsoChanged:
-    effect, point = _effect(each), each.get("point")
+    effect, point = _effect(each, Scale.RATIO), each.get("point")
     assert effect is not None
     values = point.items() if isinstance(point, dict) else ()
     return AlsoChanged(
@@ -559,7 +586,7 @@ def _culprit_name(change: ChangeFacts) -> str:
 
 def _short(change: ChangeFacts) -> str:
     """Return a change for a list: short ids of its candidates, and the size."""
-    size = "" if change.effect is None else f" ({relative(change.effect.value)})"
+    size = "" if change.effect is None else f" ({words.moved(change.effect, change.unit)})"
     first, last = change.candidates[0], change.candidates[-1]
     return f"{first.short if first == last else _span(change.candidates)}{size}"
 
@@ -570,23 +597,22 @@ def _span(candidates: Sequence[Revision]) -> str:
 
 def _no_change(answer: AnswerFacts) -> str:
     least = answer.minimum_detectable
+    within = words.amount(least, answer.scale, answer.unit) if math.isfinite(least) else ""
     if answer.verdict == "none" and not math.isfinite(least):
         return f"no revision is known to have changed {answer.metric}{_smaller(answer)}"
     if answer.verdict == "none":
         where = " while other processes used the machine" if answer.mostly_noisy else ""
-        most = f"no revision changed {answer.metric} by more than {percent(least)}"
+        most = f"no revision changed {answer.metric} by more than {within}"
         if answer.unseen and answer.certificate is not None:
-            most = (
-                f"both ends are equal in {answer.metric}{f' within {percent(least)}' if least > 0.0 else ''}"
-            )
+            most = f"both ends are equal in {answer.metric}{f' within {within}' if least > 0.0 else ''}"
         elif answer.unseen:
-            most = f"no measured revision changed {answer.metric} by more than {percent(least)}"
+            most = f"no measured revision changed {answer.metric} by more than {within}"
         unseen = f"; {answer.unseen}" if answer.unseen else ""
         return f"{most}{where}, probability {probability(answer.confidence)}{_smaller(answer)}{unseen}"
     if answer.suspicion:
         return answer.suspicion
     if 0.0 < least < math.inf:
-        between = f"{percent(least)} or more between measured builds"
+        between = f"{within} or more between measured builds"
         return f"a change of {answer.metric} by {between} is excluded, one of the threshold is not"
     return f"whether {answer.metric} changed"
 
@@ -595,7 +621,7 @@ def _smaller(answer: AnswerFacts) -> str:
     """Return the sizes of certain changes below the threshold, for the end of a sentence; empty without any."""
     if not answer.smaller:
         return ""
-    sizes = listed((relative(each.value) for each in answer.smaller), "and")
+    sizes = listed((words.moved(each, answer.unit) for each in answer.smaller), "and")
     what = "a smaller change is certain" if len(answer.smaller) == 1 else "smaller changes are certain"
     return f"; {what}: {sizes}"
 

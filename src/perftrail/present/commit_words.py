@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.find.answer import FindTable
-from perftrail.model.wording import change as relative
 from perftrail.model.wording import probability
 from perftrail.present.answer_sentence import (
     ChangeFacts,
@@ -15,6 +14,7 @@ from perftrail.present.answer_sentence import (
     change_sentence,
     levels_of,
 )
+from perftrail.search.words import moved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,9 @@ def trailer(change: ChangeFacts, culprit: Revision) -> str:
     if change.began:
         key, what = (IMPROVEMENT if change.began.startswith("made") else REGRESSION), change.began
     else:
-        what = change.metric if change.effect is None else f"{change.metric} {relative(change.effect.value)}"
+        what = (
+            change.metric if change.effect is None else f"{change.metric} {moved(change.effect, change.unit)}"
+        )
     return f"{key}: {culprit.id} ({what}, probability {probability(change.confidence)})"
 
 

@@ -17,6 +17,8 @@ from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import shell_words
 from perftrail.search import Budget
 from perftrail.search.budget import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
+from perftrail.search.scale import Scale
+from perftrail.search.words import amount
 from perftrail.verbs.after_find import named_culprits
 
 if TYPE_CHECKING:
@@ -102,8 +104,10 @@ def detectable_words(answer: FindAnswer, command: FindCommand) -> str:
         return ""
     if not command.threshold < least < math.inf:
         return ""
-    threshold = percent(command.threshold)
-    return f"minimum detectable change with these samples: {percent(least)}; the threshold is {threshold}"
+    found, threshold = (
+        amount(each, answer.answer.scale, answer.unit_of_differences) for each in (least, command.threshold)
+    )
+    return f"minimum detectable change with these samples: {found}; the threshold is {threshold}"
 
 
 def _explaining(answer: FindAnswer | FindTable, command: FindCommand) -> Iterator[str]:
@@ -150,7 +154,9 @@ def _factor(answer: FindAnswer, threshold: float) -> float:
     least = answer.answer.minimum_detectable
     if not answer.unclear or not 0.0 < least < math.inf:
         return MORE_TIME
-    return min(MOST_TIME, max(MORE_TIME, (math.log1p(least) / math.log1p(threshold)) ** 2))
+    if answer.answer.scale is Scale.RATIO:
+        least, threshold = math.log1p(least), math.log1p(threshold)
+    return min(MOST_TIME, max(MORE_TIME, (least / threshold) ** 2))
 
 
 def _settling(answer: FindAnswer, command: FindCommand, *, alone: bool) -> Iterator[str]:
@@ -193,6 +199,7 @@ def _larger_threshold(answers: Sequence[FindAnswer], command: FindCommand) -> It
         for each in answers
         if each.unclear
         and isinstance(each.target, Target)
+        and each.answer.scale is Scale.RATIO
         and command.threshold < each.answer.minimum_detectable < math.inf
     ]
     searches: list[tuple[tuple[str, ...], float]] = [(_metric(target), least) for target, least in hidden]

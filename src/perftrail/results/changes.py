@@ -263,7 +263,7 @@ def _certified(each: HistoryChange, effects: Mapping[Named, Mapping[str, Json]])
             revision.id for revision in each.candidates
         ]:
             effect = change.get("effect")
-            if isinstance(effect, dict):
+            if isinstance(effect, dict) and "value" in effect:
                 value, low, high = (float(str(effect[name])) for name in ("value", "low", "high"))
                 point = replace(each.point, effect=value, low=low, high=high)
                 levels = [change.get(name) for name in ("before", "after")]

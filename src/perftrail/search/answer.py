@@ -71,11 +71,25 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """The ratio after/before, or the difference after − before, with its 95 % interval."""
+    """The ratio after/before, or on another scale the difference after − before, with its 95 % interval."""
 
     value: float
     low: float
     high: float
+    scale: Scale = Scale.RATIO
+
+    @property
+    def size(self) -> float:
+        """The difference on the metric's scale: for ratios the logarithm."""
+        if self.scale is Scale.RATIO:
+            return math.log(self.value) if self.value > 0.0 else -math.inf
+        return self.value
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the interval excludes that nothing changed."""
+        same = self.scale.effect(0.0)
+        return self.low > same or self.high < same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +119,7 @@ class Change:
 
     `confidence` is the probability that the culprit is among `positions`. For a ramp, `positions` are the revisions
     that it spans. `before` and `after` are levels in the metric's own unit. They and `effect` are `None` if one side
-    has no usable revision, and `effect` for a rate: its levels state it. `certificate` is the evidence of the rounds.
+    has no usable revision. `certificate` is the evidence of the rounds.
     """
 
     positions: tuple[int, ...]
@@ -124,7 +138,8 @@ class Suspicion:
     `positions` are its candidates, `confidence` the probability that a change is among them. `evidence` is that of the
     rounds so far, `needed` the evidence that confirms the change. `doubted`: layouts may explain it nevertheless.
     `blocks_left` forecasts the number of further rounds, `None` if the evidence does not grow. `possible` is the
-    largest change that is not excluded, as a ratio minus one. `observed` is the ratio after/before in the rounds.
+    largest change that is not excluded, as a ratio minus one or a difference. `observed` is the ratio after/before, or
+    the difference, in the rounds, on `scale`.
     """
 
     positions: tuple[int, ...]
@@ -135,6 +150,7 @@ class Suspicion:
     possible: float
     observed: float | None = None
     doubted: bool = False
+    scale: Scale = Scale.RATIO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

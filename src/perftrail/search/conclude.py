@@ -156,7 +156,7 @@ class _Conclusion:
             confidence=(1 - summary.error) * (1 - (self._layouts.chance(gap) or 0.0)),
             before=before,
             after=after,
-            effect=None if self._scale is Scale.RATE else self._effect(gap),
+            effect=self._effect(gap),
             certificate=summary,
         )
 
@@ -176,8 +176,9 @@ class _Conclusion:
             needed=1 / self._rounds.level,
             blocks_left=rounds_left(gap, self._rounds.level),
             possible=self._scale.change(_largest(gap)),
-            observed=None if self._scale is Scale.RATE else self._scale.effect(gap.size),
+            observed=self._scale.effect(gap.size),
             doubted=doubt is not None,
+            scale=self._scale,
         )
 
     def _summary(self, gap: Gap) -> Summary:
@@ -239,7 +240,7 @@ class _Conclusion:
         if self._scale is Scale.RATE:
             low, high = max(low, -1.0), min(high, 1.0)
         value, low, high = map(self._scale.effect, (size, low, high))
-        return Effect(value=value, low=low, high=high)
+        return Effect(value=value, low=low, high=high, scale=self._scale)
 
     def _sum(self, gaps: Sequence[Gap], runs: Sequence[Run]) -> Effect | None:
         """Return the sum of gaps. The ends of a run are compared directly where rounds ran both."""

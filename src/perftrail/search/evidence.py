@@ -113,7 +113,7 @@ class Evidence:
 
     def _recorded(self, batch: Batch, session: str) -> RecordedBatch:
         values = tuple(
-            (self.build_of(sample.position), sample.value)
+            (self.build_of(sample.position), self._question.scale.level(sample.value))
             for sample in batch.samples
             if sample.value is not None
         )

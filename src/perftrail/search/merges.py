@@ -9,7 +9,6 @@ the branch caused the change.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, assert_never
@@ -283,7 +282,7 @@ class _Line:
 
 def _cancel(answer: Answer, question: Question) -> bool:
     """Whether several changes on a line cancel, so that its ends do not differ."""
-    sizes = [math.log(change.effect.value) for change in answer.changes if change.effect is not None]
+    sizes = [change.effect.size for change in answer.changes if change.effect is not None]
     return len(sizes) > 1 and abs(sum(sizes)) < question.threshold_on_scale / 2
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One sample: the position of its build, and the value on the metric's scale, for ratios its natural logarithm.
+    """One sample: the position of its build, and the metric's value, in its own unit.
 
     `value` is `None` if the invocation failed; `noisy` marks a sample that other load disturbed.
     """
@@ -19,10 +19,7 @@ class Sample:
 
     def __post_init__(self) -> None:
         if self.value is not None and not math.isfinite(self.value):
-            raise ValueError(
-                f"sample of position {self.position}: {self.value!r} is not a finite logarithm; "
-                "the metric must be finite and above zero"
-            )
+            raise ValueError(f"sample of position {self.position}: {self.value!r} is not a finite value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,12 +25,12 @@ class Question:
     Both ends belong to the history. The culprit is the first position with the new level, so it is one of
     ``1..revisions-1``.
 
-    `threshold` is the smallest change worth finding: a relative one (0.05 is 5 %), for other scales than the ratio a
-    difference, of rates in shares (0.05 is five percentage points). `confidence` is that of each
-    change, and of the statement that there is none. `prior` weights each position as the culprit (length
-    `revisions`, the first is not used; need not sum to one), `None` is a uniform prior. As weights may be wrong, a
-    tenth of the probability is spread uniformly over all positions with a weight above zero; zero excludes.
-    `no_change` is the prior probability that nothing changed.
+    `threshold` is the smallest change worth finding: a relative one (0.05 is 5 %), for other scales than the ratio
+    a difference, of rates in shares (0.05 is five percentage points). `adapts`: zeros or negative values among the
+    samples choose another `scale`. `confidence` is that of each change, and of the statement that there is none.
+    `prior` weights each position as the culprit (length `revisions`, the first is not used; need not sum to one),
+    `None` is a uniform prior. As weights may be wrong, a tenth of the probability is spread uniformly over all
+    positions with a weight above zero; zero excludes. `no_change` is the prior probability that nothing changed.
 
     `thorough` also searches for changes that a later revision reverted. `relinks`: builds can be linked in
     other layouts. `linked`: a linker produced the measured program. `counted`: the metric is a deterministic count.
@@ -43,6 +43,7 @@ class Question:
     revisions: int
     threshold: float = 0.05
     scale: Scale = Scale.RATIO
+    adapts: bool = False
     confidence: float = 0.99
     prior: tuple[float, ...] | None = None
     no_change: float = 0.2

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from perftrail.stats.comparison import Bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,6 +39,30 @@ class Scale(StrEnum):
     """By their difference, in the metric's unit: values may be zero or negative."""
     RATE = "rate"
     """By the difference of the shares of runs with outcome 1, where each outcome is 0 or 1."""
+
+    def allows(self, value: float) -> bool:
+        """Whether a value of the metric can be compared on this scale."""
+        if self is Scale.RATIO:
+            return value > 0.0
+        return self is Scale.DIFFERENCE or value in (0.0, 1.0)
+
+    def level(self, value: float) -> float:
+        """Return a value of the metric as a level on this scale. Raises `ValueError` if it has none."""
+        if not self.allows(value):
+            raise ValueError(f"{value!r} has no place on the scale of a {self}")
+        return math.log(value) if self is Scale.RATIO else value
+
+    def suited(self, values: Iterable[float]) -> Scale:
+        """Return this scale, or the first of ratio, rate and difference that all further values allow as well.
+
+        >>> Scale.RATIO.suited([2.0, 1.0]).value, Scale.RATIO.suited([0.0, 1.0]).value
+        ('ratio', 'rate')
+        >>> Scale.RATE.suited([5.0]).value, Scale.RATIO.suited([-0.5]).value
+        ('difference', 'difference')
+        """
+        values = list(values)
+        later = (Scale.RATIO, Scale.RATE, Scale.DIFFERENCE)
+        return next(each for each in later[later.index(self) :] if all(map(each.allows, values)))
 
     def on_scale(self, threshold: float) -> float:
         """Return a threshold on this scale: a relative change for ratios, else a difference."""

@@ -73,11 +73,8 @@ class Search:
     """
 
     def __init__(self, question: Question) -> None:
-        self.question = question
-        self._evidence = Evidence(question)
-        self._is_rate = question.scale is Scale.RATE
-        self._guide = (RateGuide if self._is_rate else Guide)(question, self._evidence)
-        self._start_rounds()
+        self._told: list[Observation] = []
+        self._begin(question)
         self._stages: tuple[Callable[[], Measure | None], ...] = (
             self._first_samples,
             self._disturbed_build,
@@ -87,8 +84,16 @@ class Search:
             self._look_outside,
             self._look_beside,
         )
-        self._looks = 0
         self._next: Action | None = None
+
+    def _begin(self, question: Question) -> None:
+        """Begin without evidence."""
+        self.question = question
+        self._evidence = Evidence(question)
+        self._is_rate = question.scale is Scale.RATE
+        self._guide = (RateGuide if self._is_rate else Guide)(question, self._evidence)
+        self._looks = 0
+        self._start_rounds()
 
     def _start_rounds(self) -> None:
         """Begin without a map: which builds it has depends on the budget."""
@@ -99,6 +104,25 @@ class Search:
 
     def tell(self, observation: Observation) -> None:
         """Record an observation, asked for or not. Raises `ValueError` for a position outside the history."""
+        self._told.append(observation)
+        scale = self._suited_scale()
+        if scale is self.question.scale:
+            self._record(observation)
+            return
+        # A certificate needs a scale that was fixed before it: rounds before this choice only guide.
+        self._begin(replace(self.question, scale=scale))
+        for each in self._told:
+            self._record(replace(each, certificate=False) if isinstance(each, Batch) else each)
+
+    def _suited_scale(self) -> Scale:
+        """Return the scale for all samples so far."""
+        if not (self.question.adapts and isinstance(self._told[-1], Batch)):
+            return self.question.scale
+        batches = (each for each in self._told if isinstance(each, Batch))
+        values = (sample.value for batch in batches for sample in batch.samples)
+        return self.question.scale.suited(value for value in values if value is not None)
+
+    def _record(self, observation: Observation) -> None:
         self._evidence.add(observation)
         sampled = None
         if isinstance(observation, Batch) and not observation.certificate:

@@ -7,15 +7,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.model.program import LARGEST_LAYOUT_EFFECT, layout_words, layouts_words
-from perftrail.model.wording import change, counted, decimals, duration, percent
-from perftrail.search.answer import Verdict
+from perftrail.model.wording import change, counted, decimals, duration, percent, quantity
+from perftrail.model.wording import scale as scaled
+from perftrail.search.answer import Effect, Verdict
 from perftrail.search.observation import Batch, BootSession, Built, CannotRelink, Unusable
 from perftrail.search.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from perftrail.search.answer import Answer, Change, Effect, Summary, Suspicion
+    from perftrail.search.answer import Answer, Change, Summary, Suspicion
     from perftrail.search.observation import Observation
     from perftrail.search.posterior import Belief, ClaimProgress
 
@@ -140,13 +141,12 @@ def verdict(answer: Answer, label: Label) -> str:
             assert_never(answer.verdict)
     for smaller in answer.below_threshold:
         text += f"; a change below the threshold: {_change(smaller, label)}"
-    account = account_words(answer.ends, answer.rest, len(answer.changes))
-    if account and answer.scale is Scale.RATIO:
+    if account := account_words(answer.ends, answer.rest, len(answer.changes)):
         text += f"; {account}"
     return "; ".join([text, *(suspicion(each, label) for each in answer.suspected)])
 
 
-def account_words(ends: Effect | None, rest: Effect | None, changes: int) -> str:
+def account_words(ends: Effect | None, rest: Effect | None, changes: int, unit: str = "") -> str:
     """Return the difference of the ends, and what the changes do not explain of it; empty without rounds.
 
     >>> from perftrail.search.answer import Effect
@@ -156,19 +156,63 @@ def account_words(ends: Effect | None, rest: Effect | None, changes: int) -> str
     """
     if ends is None or rest is None:
         return ""
+    whole = f"from end to end {interval_words(ends, unit)}"
     if not changes:
-        return f"from end to end {interval_words(ends)}" if ends.low > 1 or ends.high < 1 else ""
+        return whole if ends.is_certain else ""
     which = "this change" if changes == 1 else "these changes"
-    return f"from end to end {interval_words(ends)}; the rest, without {which}, is {interval_words(rest)}"
+    return f"{whole}; the rest, without {which}, is {interval_words(rest, unit)}"
 
 
-def interval_words(effect: Effect) -> str:
+def amount(size: float, scale: Scale, unit: str = "") -> str:
+    """Return the size of a change without its direction.
+
+    >>> amount(0.05, Scale.RATIO), amount(0.05, Scale.RATE), amount(-5.0, Scale.DIFFERENCE, "B")
+    ('5 %', '5 points', '5.00 B')
+    """
+    if scale is Scale.RATIO:
+        return percent(size)
+    return f"{100 * abs(size):.2g} points" if scale is Scale.RATE else quantity(abs(size), unit)
+
+
+def moved(effect: Effect, unit: str = "") -> str:
+    """Return a change with its direction, without its interval.
+
+    >>> from perftrail.search.answer import Effect
+    >>> moved(Effect(value=-0.3, low=-0.4, high=-0.2, scale=Scale.RATE))
+    '30 points less'
+    """
+    if effect.scale is Scale.RATIO:
+        return change(effect.value)
+    return f"{amount(effect.value, effect.scale, unit)} {'more' if effect.value >= 0.0 else 'less'}"
+
+
+COMPARED = {
+    Scale.DIFFERENCE: "values are compared by their difference",
+    Scale.RATE: "the rates of the values 1 and 0 are compared",
+}
+"""How values are compared, on another scale than the ratio."""
+
+
+def bounds_words(effect: Effect, unit: str = "") -> str:
+    """Return the interval of a difference."""
+    factor = 100.0 if effect.scale is Scale.RATE else 1.0
+    low, high = factor * effect.low, factor * effect.high
+    divisor, name = (1.0, "points") if effect.scale is Scale.RATE else scaled(max(abs(low), abs(high)), unit)
+    digits = decimals(factor * effect.value / divisor, low / divisor, high / divisor)
+    return f"{low / divisor:+.{digits}f} to {high / divisor:+.{digits}f} {name}".rstrip()
+
+
+def interval_words(effect: Effect, unit: str = "") -> str:
     """Return a change with its 95 % interval.
 
     >>> from perftrail.search.answer import Effect
     >>> interval_words(Effect(value=1.02, low=0.99, high=1.05))
     '2.0 % more (95 % interval × 0.990 to 1.050)'
+    >>> interval_words(Effect(value=-0.3, low=-0.41, high=-0.19, scale=Scale.RATE))
+    '30 points less (95 % interval -41 to -19 points)'
     """
+    if effect.scale is not Scale.RATIO:
+        return f"{moved(effect, unit)} (95 % interval {bounds_words(effect, unit)})"
     digits = decimals(effect.value, effect.low, effect.high)
     return f"{change(effect.value)} (95 % interval × {effect.low:.{digits}f} to {effect.high:.{digits}f})"
 
@@ -199,7 +243,14 @@ def certified_equal(summary: Summary, *, pinned: bool = False) -> str:
     return f"both ends have equal values within the threshold: {certified(summary, pinned=pinned)}"
 
 
-def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) -> tuple[str, ...]:
+def reservations(
+    summary: Summary,
+    factor: float = 1.0,
+    *,
+    linked: bool = True,
+    scale: Scale = Scale.RATIO,
+    unit: str = "",
+) -> tuple[str, ...]:
     """Return what a certificate of a change leaves open: layouts, another change, another spread.
 
     `factor` is the size of the change: after/before. `linked`: whether a linker produced the measured program.
@@ -208,7 +259,8 @@ def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) 
     if summary.layouts == 1 and 1.0 / LARGEST_LAYOUT_EFFECT < factor < LARGEST_LAYOUT_EFFECT:
         remarks.append(layout_words(linked=linked))
     if not summary.is_only_change:
-        largest = f" up to {_percent(summary.possible)}" if summary.possible < 1 else ""
+        known = summary.possible < (math.inf if scale is Scale.DIFFERENCE else 1.0)
+        largest = f" up to {amount(summary.possible, scale, unit)}" if known else ""
         remarks.append(f"another change{largest} between the measured builds is not excluded")
     spread = summary.spread
     if spread is not None and max(spread, 1 / spread if spread else math.inf) >= SPREADS_DIFFER:
@@ -216,7 +268,7 @@ def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) 
     return tuple(remarks)
 
 
-def suspicion(suspected: Suspicion, label: Label, metric: str = "") -> str:
+def suspicion(suspected: Suspicion, label: Label, metric: str = "", unit: str = "") -> str:
     """Return which change, of `metric` if it is not empty, is likely and not certified, and what it needs.
 
     >>> from dataclasses import replace
@@ -236,7 +288,8 @@ def suspicion(suspected: Suspicion, label: Label, metric: str = "") -> str:
         where += f"{',' if len(suspected.positions) > 1 else ''} changed {metric}"
     likely = f"likely {where}"
     if suspected.observed is not None:
-        likely += f" ({change(suspected.observed)})"
+        size = suspected.observed
+        likely += f" ({moved(Effect(value=size, low=size, high=size, scale=suspected.scale), unit)})"
     if suspected.doubted:
         return f"{likely}, but memory layouts may explain the difference"
     if suspected.evidence >= suspected.needed:
@@ -327,8 +380,11 @@ def _change(change: Change, label: Label) -> str:
         parts.append(_effect(change.effect))
     if change.certificate is not None:
         parts.append(certified(change.certificate))
-        factor = 1.0 if change.effect is None else change.effect.value
-        return "; ".join([", ".join(parts), *reservations(change.certificate, factor)])
+        effect = change.effect
+        is_ratio = effect is not None and effect.scale is Scale.RATIO
+        factor = effect.value if effect is not None and is_ratio else 1.0
+        scale = Scale.RATIO if effect is None else effect.scale
+        return "; ".join([", ".join(parts), *reservations(change.certificate, factor, scale=scale)])
     return ", ".join(parts)
 
 
@@ -338,6 +394,8 @@ def _where(positions: tuple[int, ...], label: Label) -> str:
 
 
 def _effect(effect: Effect) -> str:
+    if effect.scale is not Scale.RATIO:
+        return f"{moved(effect)} [{effect.low:.3g}, {effect.high:.3g}]"
     return f"times {effect.value:.3g} [{effect.low:.3g}, {effect.high:.3g}]"
 
 

@@ -10,13 +10,15 @@ from perftrail.model.metrics import improves
 from perftrail.model.target import TargetError, parse_metric
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import escaped
-from perftrail.present.answer_sentence import levels_of, stored_answers
+from perftrail.present.answer_sentence import effect_and_interval, levels_of, stored_answers
 from perftrail.present.flame_graph import stored_flame_graph
 from perftrail.present.report.answer import culprit_certainty
 from perftrail.present.report.words import certainty_words, revision_mark, row_metric
 from perftrail.present.shared_sentences import effect_words, levels_words
 from perftrail.present.why import MOST_IN_SUMMARY, explanation_lines
 from perftrail.results.changes import answers_of
+from perftrail.search.scale import Scale
+from perftrail.search.words import moved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +45,7 @@ class RegressionJson(TypedDict):
     variant: str
     position: Annotated[int, "of the culprit in the history"]
     revisions: Annotated[list[str], "candidates for the culprit, oldest first"]
-    ratio: Annotated[float, "after/before"]
+    ratio: Annotated[float | None, "after/before; null: the metric is compared by differences"]
     effect: str
     levels: str
     certainty: str
@@ -61,7 +63,7 @@ class Regression:
     `key` is the same as long as metric, variant and culprit are. `revisions` are the candidates, the oldest first.
     `found_by` is a search, or the samples along the history. `better_since` is the revision at which the metric
     improved again, or empty. `why` are sentences on the functions that explain it, and `flame_graph` is the name of
-    their flame graph, or empty. `size` is the ratio after/before.
+    their flame graph, or empty. `size` is the ratio after/before, `None` for a difference.
     """
 
     key: str
@@ -71,7 +73,7 @@ class Regression:
     variant: str
     position: int
     revisions: tuple[Revision, ...]
-    size: float
+    size: float | None
     size_words: str
     effect: str
     levels: str
@@ -170,9 +172,9 @@ def _of_answer(data: ReportData, answer: Mapping[str, Json], change: ChangeFacts
         variant=str(answer["variant"]),
         position=data.positions[ids[-1]],
         revisions=change.candidates,
-        size=change.effect.value,
-        size_words=relative(change.effect.value),
-        effect=effect_words(change.effect.value, change.effect.low, change.effect.high),
+        size=change.effect.value if change.effect.scale is Scale.RATIO else None,
+        size_words=moved(change.effect, change.unit),
+        effect=effect_and_interval(change.effect, change.unit),
         levels=levels_of(change),
         certainty=culprit_certainty(change),
         found_by="search",

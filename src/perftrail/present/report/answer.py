@@ -49,6 +49,8 @@ from perftrail.present.shared_sentences import (
     sentence,
 )
 from perftrail.results.claims import ClaimVerdict, Power, Ratio, Reach, judge
+from perftrail.search.scale import Scale
+from perftrail.search.words import amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -193,9 +195,9 @@ def answer_minimum_detectable(answer: Mapping[str, Json]) -> str:
     '9 points'
     """
     least = answer.get("minimum_detectable")
-    if isinstance(least, float) and answer.get("scale") == "rate":
-        return f"{100 * least:.2g} points"
-    return percent(least) if isinstance(least, float) else "none: nothing could be measured"
+    if not isinstance(least, float):
+        return "none: nothing could be measured"
+    return amount(least, Scale(str(answer.get("scale", "ratio"))), str(answer.get("unit", "")))
 
 
 def _detectable(answer: Mapping[str, Json]) -> Iterator[Fact]:

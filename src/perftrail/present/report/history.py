@@ -75,7 +75,7 @@ def _culprit_labels(data: ReportData) -> Iterator[tuple[str, str]]:
         for each in records(answer.get("changes")):
             ids, effect = each["revisions"], each.get("effect")
             if isinstance(ids, list) and ids:
-                value = effect["value"] if isinstance(effect, dict) else None
+                value = effect.get("value") if isinstance(effect, dict) else None
                 size = f" {change(value)}" if isinstance(value, float) else ""
                 yield str(ids[-1]), f"{str(ids[-1])[:10]}{size}"
 
