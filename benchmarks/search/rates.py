@@ -21,8 +21,9 @@ from benchmarks.markdown import table
 from benchmarks.search.goals import interval
 from perftrail.search import Batch, Budget, Built, Measure, Question, Sample, Search
 from perftrail.search.answer import Verdict
-from perftrail.search.scale import Scale, rate_bounds
 from perftrail.stats.comparison import log_wealth
+from perftrail.stats.rates import rate_bounds
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

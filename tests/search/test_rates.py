@@ -9,7 +9,8 @@ import pytest
 
 from perftrail.search import Answer, Batch, Budget, Built, Measure, Question, Sample, Search
 from perftrail.search.answer import Verdict
-from perftrail.search.scale import Scale, rate_bounds
+from perftrail.stats.rates import rate_bounds
+from perftrail.stats.scale import Scale
 
 
 def question(

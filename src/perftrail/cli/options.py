@@ -25,7 +25,7 @@ from perftrail.model.wording import counted, listed, quoted, suggestion
 from perftrail.store.location import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from types import FrameType
 
     from perftrail.measure.events import Event
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
+    from perftrail.model.target import Target
 
     Handler = Callable[[int, FrameType | None], None]
     _Type = click.ParamType[float]
@@ -46,15 +47,17 @@ class _Fraction(_Type):
     """A fraction between 0 and 1: ``2%`` or ``0.02``."""
 
     name = "FRACTION|PERCENT"
+    may_have_unit = False
 
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse the fraction. Fails for invalid text, for 0, and for 1 and more."""
+        """Parse the fraction. Fails for invalid text, for 0, and for 1 and more unless it may have a unit."""
         text = str(value).strip()
         try:
             fraction = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
         except ValueError:
             fraction = math.nan
-        if not 0.0 < fraction < 1.0:
+        most = math.inf if self.may_have_unit and not text.endswith("%") else 1.0
+        if not 0.0 < fraction < most:
             example = "99% or 0.99" if param is not None and param.name == "confidence" else "2% or 0.02"
             self.fail(
                 f"{quoted(text)} is not a fraction above 0 and below 1; write for example {example}",
@@ -64,7 +67,14 @@ class _Fraction(_Type):
         return fraction
 
 
+class _Threshold(_Fraction):
+    """A fraction, or a difference in the unit of a metric."""
+
+    may_have_unit = True
+
+
 FRACTION = _Fraction()
+THRESHOLD = _Threshold()
 
 MOST_JOBS = 64
 """Maximum number of parallel builds: each needs a launcher, and a tree if builds are incremental."""
@@ -183,6 +193,52 @@ def as_linked_option(function: Function) -> Function:
 def with_links(study: Study, *, as_linked: bool) -> Study:
     """Return a study with the option --as-linked of the command line."""
     return replace(study, build=replace(study.build, pin=False)) if as_linked else study
+
+
+def check_threshold(threshold: float | None, targets: Iterable[Target]) -> None:
+    """Raise `UsageError` for a threshold of 1 and more, unless all metrics are compared by differences in a unit."""
+    if threshold is not None and threshold >= 1.0:
+        wrong = next((each for each in targets if each.scale != "difference"), None)
+        if wrong is not None:
+            raise UsageError(
+                f"--threshold {threshold:g}: is not a fraction above 0 and below 1, as 2% or 0.02; a threshold in the "
+                f'unit of {wrong.text} needs scale = "difference" in the study\'s table of this metric'
+            )
+
+
+def timeout_option(function: Function) -> Function:
+    """Add --timeout, which overrides the study."""
+    return click.option(
+        "--timeout",
+        metavar="DURATION",
+        callback=_seconds,
+        help="Longest time of one invocation, for example 30s. [default: the study's]",
+    )(function)
+
+
+def _seconds(_context: click.Context, _param: click.Parameter, text: str | None) -> float | None:
+    from perftrail.model.notation import parse_duration
+
+    try:
+        seconds = None if text is None else parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"--timeout {quoted(str(text))}: {error}") from error
+    if seconds is not None and not seconds > 0.0:
+        raise UsageError(f"--timeout {quoted(str(text))}: must be above zero")
+    return seconds
+
+
+def with_timeout(study: Study, seconds: float | None) -> Study:
+    """Return a study with the option --timeout of the command line, for each of its benchmarks."""
+    if seconds is None:
+        return study
+    benchmarks = {name: replace(each, timeout_seconds=seconds) for name, each in study.benchmarks.items()}
+    return replace(study, benchmarks=benchmarks)
+
+
+def timeout_words(seconds: float | None) -> list[str]:
+    """Return the words that repeat the option --timeout."""
+    return [] if seconds is None else ["--timeout", f"{seconds:g}s"]
 
 
 def with_sandbox(study: Study, sandbox: bool | None) -> Study:

@@ -21,7 +21,7 @@ from perftrail.model.wording import counted
 from perftrail.search import Costs, Origin, Question
 from perftrail.search.answer import Kind, Verdict
 from perftrail.search.budget import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
-from perftrail.search.scale import Scale
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -124,6 +124,9 @@ class FindChangeJson(LevelsJson):
     revisions: Annotated[list[str], "candidates for the culprit, oldest first"]
     named: list[NamedRevisionJson]
     kind: Kind
+    at_least: Annotated[
+        bool, "whether runs on the slower side timed out, so that the effect is a lower bound"
+    ]
     notes: Annotated[list[str], "candidates whose messages mention speed or memory"]
     certificate: FindCertificateJson | None
     also_changed: list[AlsoChangedJson]
@@ -221,6 +224,7 @@ class FindAnswerJson(PinsJson):
     broken_ranges: list[BrokenRangeJson]
     invocations: int
     discarded: Annotated[int, "noisy samples that were repeated"]
+    repeated: Annotated[int, "runs whose end was no result, and that were repeated: retry_on"]
     noisy: Annotated[int, "noisy samples that the answer uses"]
     mostly_noisy: Annotated[bool, "whether these are more than half of all samples"]
     seconds: float
@@ -341,15 +345,15 @@ class FindAnswer:
     """A search's answer and its cost. `builds` includes failed builds; `seconds` is the total time.
 
     `inside` is, for each change by its number, the search inside its merge; `also` lists other metrics that
-    changed. `broken_ranges` are ranges of unusable revisions. `priors` describes the prior in words.
-    `discarded` samples were noisy and were repeated; `noisy` samples were used although noisy. `boots` are
-    the machine's boot sessions of the samples. `other_machines` describes other machines with the same
-    search. `new` is the work that this command performed; the rest was stored. `with_notes`: the search was asked
-    to use the revisions' messages as a prior. `linked`: whether a linker produced the measured program. `can_relink`:
-    whether it can be linked in other layouts; `pinned`: by recorded links, which place unchanged code alike; `unpinned`
-    states why not. `counts` are the instructions of builds that guided
-    the search. `shown_as` is the number of this search in `perftrail show
-    --search`; empty for the last search, which needs no number.
+    changed. `broken_ranges` are ranges of unusable revisions. `priors` describes the prior in words. `discarded`
+    samples were noisy and were repeated; `noisy` samples were used although noisy; `repeated` runs had an end that
+    is no result. `boots` are the machine's boot sessions of the samples. `other_machines` describes other machines
+    with the same search. `new` is the work that this command performed; the rest was stored. `with_notes`: the
+    search was asked to use the revisions' messages as a prior. `linked`: whether a linker produced the measured
+    program. `can_relink`: whether it can be linked in other layouts; `pinned`: by recorded links, which place
+    unchanged code alike; `unpinned` states why not. `timed_out` are the positions with a run that exceeded its
+    time, a value of at least the limit. `counts` are the instructions of builds that guided the search. `shown_as`
+    is the number of this search in `perftrail show --search`; empty for the last search, which needs no number.
     """
 
     answer: Answer
@@ -365,6 +369,7 @@ class FindAnswer:
     broken_ranges: tuple[BrokenRange, ...] = ()
     priors: tuple[str, ...] = ()
     discarded: int = 0
+    repeated: int = 0
     noisy: int = 0
     boots: tuple[MachineBoot, ...] = ()
     other_machines: tuple[str, ...] = ()
@@ -377,6 +382,7 @@ class FindAnswer:
     unpinned: str = ""
     new: Work = NO_WORK
     counts: InstructionCounts = NO_COUNTS
+    timed_out: frozenset[int] = frozenset()
 
     @property
     def searched_metric(self) -> str:
@@ -433,6 +439,18 @@ class FindAnswer:
         candidates = self.candidates(change) if self.with_notes else ()
         return {candidates[number]: word for number, word in performance_words(candidates).items()}
 
+    def is_lower_bound(self, change: Change) -> bool:
+        """Whether runs on the slower side of a change exceeded their time, so that it is at least as large."""
+        if change.effect is None or isinstance(self.target, Working) or self.target.limit is None:
+            return False
+        is_slower = change.effect.size > 0.0
+        position, level = (
+            (change.positions[-1], change.after)
+            if is_slower
+            else (max(0, change.positions[0] - 1), change.before)
+        )
+        return position in self.timed_out and (level or 0.0) > self.target.limit / 2
+
     def as_json(self) -> FindAnswerJson:
         """Return the answer as `find --json` prints it: ids are full, numbers that do not exist are null."""
         return {
@@ -463,6 +481,7 @@ class FindAnswer:
             "broken_ranges": [self._broken_range(each) for each in self.broken_ranges],
             "invocations": self.invocations,
             "discarded": self.discarded,
+            "repeated": self.repeated,
             "noisy": self.noisy,
             "mostly_noisy": self.mostly_noisy,
             "seconds": round(self.seconds, 3),
@@ -502,6 +521,7 @@ class FindAnswer:
             "named": [_named(revision) for revision in self.candidates(change)],
             **_levels(change),
             "kind": change.kind,
+            "at_least": self.is_lower_bound(change),
             "notes": [revision.id for revision in self.notes(change)],
             "certificate": _certificate(change.certificate),
             "also_changed": [_also(each) for each in (() if number is None else self.also.get(number, ()))],

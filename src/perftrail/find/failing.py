@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
@@ -46,14 +47,33 @@ class RevisionTester:
         self._working = working
         self._ledger = ledger
         self._attempts: dict[int, int] = {}
-        self._failures: dict[int, Failure] = {}
+        self._failures: dict[int, list[Failure]] = {}
         self._invocation_seconds = 0.0
         self._observation: dict[str, Json] = {}
 
     @property
     def failures(self) -> Mapping[int, Failure]:
         """The last failure of each revision that ever failed, in ascending order."""
-        return dict(sorted(self._failures.items()))
+        return {position: each[-1] for position, each in sorted(self._failures.items())}
+
+    def failures_of(self, answer: Answer) -> Mapping[int, Failure]:
+        """Return the failure of each revision that failed, at a culprit the one whose rate changed there."""
+        reasons = {change.positions[-1]: self._changed(change.positions[-1]) for change in answer.changes}
+        return {**self.failures, **{at: why for at, why in reasons.items() if why is not None}}
+
+    def _changed(self, culprit: int) -> Failure | None:
+        """Return the culprit's failure whose rate rose the most at it; `None` if it did not fail."""
+        rates: dict[str, float] = {}
+        for sign, side in ((1.0, self._side(culprit, after=True)), (-1.0, self._side(culprit, after=False))):
+            runs = sum(self._attempts[position] for position in side)
+            for position in side:
+                for failure in self._failures.get(position, ()):
+                    rates[_reason(failure)] = rates.get(_reason(failure), 0.0) + sign / runs
+        found = self._failures.get(culprit, [])
+        return max(reversed(found), key=lambda failure: rates[_reason(failure)], default=None)
+
+    def _side(self, culprit: int, *, after: bool) -> list[int]:
+        return [position for position in self._attempts if (position >= culprit) == after]
 
     def tell_stored(self, search: Search, *, before: str) -> None:
         """Tell the outcomes of each revision that the store has from before a time; new attempts follow them.
@@ -77,7 +97,7 @@ class RevisionTester:
             self._attempts[position] = len(failures)
             failed = [failure for failure in failures if failure is not None]
             if failed:
-                self._failures[position] = failed[-1]
+                self._failures[position] = failed
             samples = (Sample(position=position, value=float(failure is None)) for failure in failures)
             search.tell(Built(position=position))
             search.tell(Batch(samples=tuple(samples), stored=True))
@@ -149,7 +169,8 @@ class RevisionTester:
             began, self._invocation_seconds = self._ledger.seconds, 0.0
             failure = yield from self._first_failure(position)
             if failure is not None:
-                self._failures[position] = failed = failure
+                self._failures.setdefault(position, []).append(failure)
+                failed = failure
             if first:
                 building = max(self._ledger.seconds - began - self._invocation_seconds, 0.0)
                 search.tell(Built(position=position, seconds=building))
@@ -188,6 +209,12 @@ class RevisionTester:
             if isinstance(outcome, FailedInvocation):
                 return outcome.failure
         return None
+
+
+def _reason(failure: Failure) -> str:
+    """Return what is the same in failures for one reason: stage, end, and the message without numbers."""
+    end, _, message = failure.message.partition(":")
+    return f"{failure.stage} {end} {re.sub('[0-9]+', '#', message)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

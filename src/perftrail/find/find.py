@@ -47,10 +47,12 @@ from perftrail.model.plan import same_everywhere
 from perftrail.model.store_records import SearchRecord
 from perftrail.model.subject import Subject
 from perftrail.model.target import Target, Working
+from perftrail.model.wording import counted
 from perftrail.ports import FunctionSource
 from perftrail.results.measured import MeasuredHere
 from perftrail.search import ManySearch, Search
-from perftrail.search.scale import Scale
+from perftrail.search.answer import Verdict
+from perftrail.stats.scale import Scale
 from perftrail.studyfile import mistake
 
 if TYPE_CHECKING:
@@ -250,9 +252,9 @@ class Find:
             self._session, self._request, sampler, name, ledger=self._ledger, journal=journal
         )
         inside = yield from merges.each(answer)
-        failures = sampler.failures(name)
+        failures, timed_out = sampler.failures(name), sampler.timed_out(name)
         found = FindAnswer(
-            answer=answer,
+            answer=_unless_timed_out(answer, len(timed_out)),
             target=sampler.targets[name],
             revisions=self._revisions,
             builds=len(self._ledger.attempted),
@@ -261,8 +263,10 @@ class Find:
             seconds=self._ledger.seconds,
             new=self._ledger.new,
             machine=self._session.machine.id,
+            repeated=self._session.runner.repeated,
             inside=inside,
             also=also,
+            timed_out=timed_out,
             broken_ranges=find_broken_ranges(sampler.usable(name), failures, answer.changes),
             priors=known.reasons,
             counts=self._counts if sampler.targets[name].text == self._counts.metric else NO_COUNTS,
@@ -297,7 +301,7 @@ class Find:
             revisions=self._revisions,
             builds=len(self._ledger.attempted),
             unusable=self._unusable(
-                {included.positions[at]: why for at, why in tester.failures.items()},
+                {included.positions[at]: why for at, why in tester.failures_of(answer).items()},
                 working.variant,
                 benchmark if len(benchmarks) == 1 else None,
             ),
@@ -305,6 +309,7 @@ class Find:
             seconds=self._ledger.seconds,
             new=self._ledger.new,
             machine=self._session.machine.id,
+            repeated=self._session.runner.repeated,
             inside={},
             priors=self._prior.reasons,
             with_notes="notes" in self._request.priors,
@@ -510,6 +515,17 @@ class Find:
                 **({} if functions is None else {"profile": to_plain(dict(functions))}),
             },
         )
+
+
+def _unless_timed_out(answer: Answer, revisions: int) -> Answer:
+    """Return an answer; "unclear" instead of "none" if runs timed out, as equal medians do not show how often."""
+    if answer.verdict is not Verdict.NONE or not revisions:
+        return answer
+    reason = (
+        f"runs of {counted(revisions, 'revision')} timed out, and medians do not show whether more do; --metric works "
+        "compares how often"
+    )
+    return replace(answer, verdict=Verdict.UNCLEAR, confidence=0.0, certificate=None, reason=reason)
 
 
 def _searched_by(answer: FindAnswer) -> Iterator[str]:

@@ -26,6 +26,7 @@ from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, se
 from perftrail.model.placeholders import names
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
+from perftrail.model.wording import duration
 from perftrail.results.changes import equal_neighbours
 from perftrail.search import AllSettled, Built, CannotRelink, ManySearch, Unusable
 from perftrail.search.answer import Verdict
@@ -303,7 +304,15 @@ class Loop:
 
         If only the study can cause the failure, perftrail does not try the newest revision.
         """
-        if self._session.keep_going or not (reason := self._same_reason(sampler)):
+        if self._session.keep_going:
+            return
+        if all(map(sampler.only_timed_out, sampler.targets)):
+            limit = duration(self._session.study.benchmarks[sampler.benchmark].timeout_seconds)
+            raise NoAnswer(
+                f"every run so far exceeded its time limit of {limit}, at both ends: write a larger timeout into "
+                f"[benchmark.{sampler.benchmark}], or --timeout"
+            )
+        if not (reason := self._same_reason(sampler)):
             return
         newest = len(sampler.revisions) - 1
         if not all(self._is_study_mistake(sampler, name) for name in sampler.targets):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.model.expression import references
-from perftrail.model.metrics import improves
 from perftrail.search import Effect
 from perftrail.stats.comparison import bounds, centre
 from perftrail.stats.student import t_cdf
@@ -59,7 +58,7 @@ class AlsoChanged:
     @property
     def is_better(self) -> bool:
         """Whether this is an improvement by the study's definition."""
-        return improves(self.effect.value, self.better)
+        return self.effect.improves(self.better)
 
 
 def also_changed(

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.find.journal import NO_BOOT
-from perftrail.measure.pairs import value_of
+from perftrail.measure.pairs import scaled_value, value_of
 from perftrail.measure.subjects import PlannedInvocation, Ready
 from perftrail.model.build import Failure, content_key
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
 from perftrail.search import Batch, BootSession, Built, CannotRelink, Sample, Unusable
-from perftrail.search.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -38,11 +37,6 @@ LAYOUTS_AT_ONCE = 8
 
 MOST_PARTIAL = 50
 """Maximum number of interruptions of a batch; after that perftrail does not start it again."""
-
-_SCALES = {
-    "ratio": 'ratios, which need values above zero; scale = "difference" compares others',
-    "rate": "a rate, which needs 0 or 1",
-}
 
 Values = dict[str, float]
 """All metrics of one invocation, by name."""
@@ -103,6 +97,8 @@ class Sampler:
         self._ran: set[int] = set()
         self._sampled: dict[str, set[int]] = {target: set() for target in targets}
         self._failures: dict[str, dict[int, Failure]] = {target: {} for target in targets}
+        self._timed_out: dict[str, dict[int, int]] = {target: {} for target in targets}
+        self._values: dict[str, int] = dict.fromkeys(targets, 0)
         self._linked_layouts = range(0)
         self._unpinned = ""
         self._quiet_repeats = 0
@@ -120,6 +116,15 @@ class Sampler:
         """Return the failures of tried positions without a sample of a target, in ascending order."""
         usable = self.usable(target)
         return {at: why for at, why in sorted(self._failures[target].items()) if at not in usable}
+
+    def timed_out(self, target: str) -> frozenset[int]:
+        """Return the positions with an invocation that exceeded its time, which is a value of this target."""
+        return frozenset(self._timed_out[target])
+
+    def only_timed_out(self, target: str) -> bool:
+        """Whether every invocation of several revisions exceeded its time, so that nothing can be compared."""
+        runs = self._timed_out[target]
+        return len(runs) > 1 and sum(runs.values()) == self._values[target]
 
     def known_failures(self, target: str) -> Mapping[str, Failure]:
         """Return the failures of revisions without a sample of a target, by the revisions' ids."""
@@ -273,7 +278,7 @@ class Sampler:
         ]
         if not stored and self._session.at_once > 1:
             self._submit(measure, ready_cells, draws)
-        found: list[tuple[int, dict[Point, Measurement] | Failure]] = []
+        found: list[tuple[int, dict[Point, Outcome]]] = []
         seconds = 0.0
         for turn, position in enumerate(measure.order):
             sample, spent = yield from self._sample(ready_cells[position], draws[turn], stored)
@@ -283,11 +288,11 @@ class Sampler:
                 other, spent = yield from self._sample(ready_cells[position], draws[again], stored)
                 seconds += spent
                 self.discarded += 1
-                if not isinstance(other, Failure) and not _is_noisy(other):
+                if self._has_value(other) and not _is_noisy(other):
                     self._quiet_repeats += 1
                     sample = other
             found.append((position, sample))
-            if not isinstance(sample, Failure):
+            if self._has_value(sample):
                 self._ran.add(position)
             elif position not in self._ran:
                 break
@@ -316,32 +321,29 @@ class Sampler:
             },
         )
 
-    def _read(self, target: str, position: int, sample: dict[Point, Measurement] | Failure) -> Sample:
+    def _has_value(self, sample: Mapping[Point, Outcome]) -> bool:
+        """Whether any target has a value in a sample: a failure is one of some targets."""
+        return any(not isinstance(value_of(each, sample), Failure) for each in self.targets.values())
+
+    def _read(self, target: str, position: int, sample: dict[Point, Outcome]) -> Sample:
         """Evaluate a target for one sample, and record why it has no value."""
-        value = sample if isinstance(sample, Failure) else self._value(target, sample)
+        value = scaled_value(self.targets[target], sample)
         if isinstance(value, Failure):
             self._failures[target][position] = value
             return Sample(position=position, value=None)
-        assert not isinstance(sample, Failure)
+        if any(isinstance(each, FailedInvocation) for each in sample.values()):
+            self._timed_out[target].setdefault(position, 0)
+            self._timed_out[target][position] += 1
+        self._values[target] += 1
         self._sampled[target].add(position)
         noisy = not self.targets[target].is_amount and _is_noisy(sample)
         return Sample(position=position, value=value, noisy=noisy)
 
-    def _value(self, name: str, sample: dict[Point, Measurement]) -> float | Failure:
-        """Return a target's value, or why it has none, or none on the scale that the study states."""
-        target = self.targets[name]
-        value = value_of(target, sample)
-        if isinstance(value, Failure) or target.scale is None or Scale(target.scale).allows(value):
-            return value
-        return Failure(
-            stage="metric", message=f"{target.text} is {value:g}: not a value for {_SCALES[target.scale]}"
-        )
-
     def _sample(
         self, ready_cells: tuple[Ready, ...], draw: Draw, stored: Mapping[tuple[int, int], Outcome]
-    ) -> Generator[Event, None, tuple[dict[Point, Measurement] | Failure, float]]:
-        """Run one invocation at each point, in alternating order; return their values and cost."""
-        found: dict[Point, Measurement] = {}
+    ) -> Generator[Event, None, tuple[dict[Point, Outcome], float]]:
+        """Run one invocation at each point, in alternating order, up to the first failure; return them and the cost."""
+        found: dict[Point, Outcome] = {}
         seconds = 0.0
         for number in _point_order(len(ready_cells), draw.turn):
             ready = ready_cells[number]
@@ -353,9 +355,9 @@ class Sampler:
                 outcome = yield from self._runner.outcome(ready, "sample", ordinal, draw=draw)
             self._ledger.count(outcome.key, outcome.seconds)
             seconds += outcome.seconds
-            if isinstance(outcome, FailedInvocation):
-                return outcome.failure, seconds
             found[ready.cell.point] = outcome
+            if isinstance(outcome, FailedInvocation):
+                break
         return found, seconds
 
     def _submit(
@@ -386,10 +388,10 @@ class Sampler:
                         found[outcome.draw.turn, number] = outcome
         return found
 
-    def _wants_another(self, sample: dict[Point, Measurement] | Failure, measure: Measure) -> bool:
+    def _wants_another(self, sample: dict[Point, Outcome], measure: Measure) -> bool:
         if measure.certificate or self._has_only_amounts:
             return False
-        if isinstance(sample, Failure) or not _is_noisy(sample):
+        if not self._has_value(sample) or not _is_noisy(sample):
             return False
         return self.discarded < FIRST_REPEATS or self._quiet_repeats >= LEAST_QUIET_SHARE * self.discarded
 
@@ -400,7 +402,8 @@ class Sampler:
                 outcome = yield from self._runner.outcome(ready, "warmup", number)
                 self._ledger.count(outcome.key, outcome.seconds)
                 if isinstance(outcome, FailedInvocation):
-                    return outcome.failure
+                    is_value = self._has_value({ready.cell.point: outcome})
+                    return None if is_value else outcome.failure
         return None
 
     def _relink(
@@ -446,15 +449,18 @@ class Sampler:
         return Cell(subject=subject, benchmark=self.benchmark, point=point)
 
 
-def _is_noisy(found: Mapping[Point, Measurement]) -> bool:
-    return any(weight(measurement.flags) == 0.0 for measurement in found.values())
+def _is_noisy(found: Mapping[Point, Outcome]) -> bool:
+    return any(weight(each.flags) == 0.0 for each in found.values() if isinstance(each, Measurement))
 
 
-def _block(found: Sequence[tuple[int, dict[Point, Measurement] | Failure]]) -> Block:
+def _block(found: Sequence[tuple[int, dict[Point, Outcome]]]) -> Block:
     values: dict[int, dict[Point, Values]] = {}
     for position, sample in found:
-        if not isinstance(sample, Failure) and not _is_noisy(sample):
-            values[position] = {point: dict(each.values) for point, each in sample.items()}
+        measured = {
+            point: dict(each.values) for point, each in sample.items() if isinstance(each, Measurement)
+        }
+        if len(measured) == len(sample) and not _is_noisy(sample):
+            values[position] = measured
     return Block(values=values)
 
 

@@ -106,7 +106,7 @@ class Invoker:
         paths: BuildPaths | None = None,
         resident: ResidentProcesses | None = None,
     ) -> None:
-        self._study = study
+        self.study = study
         self._resident = resident
         self._observer = observer
         self.starter = starter
@@ -132,11 +132,11 @@ class Invoker:
         return outcome
 
     def _outcome_of(self, planned: PlannedInvocation, log: Path) -> Outcome:
-        if counter := self._study.benchmarks[planned.ready.cell.benchmark].counted_alone:
+        if counter := self.study.benchmarks[planned.ready.cell.benchmark].counted_alone:
             return self._count(planned, counter, log)
-        seed = planned.draw.seed or invocation_seed(self._study, planned.key.phase, planned.key.ordinal)
+        seed = planned.draw.seed or invocation_seed(self.study, planned.key.phase, planned.key.ordinal)
         planned = replace(planned, draw=replace(planned.draw, seed=seed, layout=planned.ready.layout))
-        benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
+        benchmark = self.study.benchmarks[planned.ready.cell.benchmark]
         if isinstance(benchmark, SuiteBenchmark) and benchmark.server and self._resident is not None:
             return self._request(planned, benchmark, self._resident, log)
         drawn = drawn_environment(seed)
@@ -155,7 +155,7 @@ class Invoker:
     ) -> Outcome:
         began, started = time.monotonic(), now()
         own_methods: dict[str, str] = {}
-        benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
+        benchmark = self.study.benchmarks[planned.ready.cell.benchmark]
         build = linked.placeholders["build"] if linked else planned.ready.prepared.built.directory
         try:
             with self._fixtures.around(planned.ready, log, drawn=drawn.environment) as fixture:
@@ -282,7 +282,7 @@ class Invoker:
         """
         planned = replace(planned, draw=replace(planned.draw, seed=0, layout=planned.ready.layout))
         began, started = time.monotonic(), now()
-        benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
+        benchmark = self.study.benchmarks[planned.ready.cell.benchmark]
         build = planned.ready.prepared.built.directory
         try:
             with self._fixtures.around(planned.ready, log) as fixture:
@@ -362,7 +362,7 @@ class Invoker:
         log = self.observed_log(ready, name)
         _remove_output(log)
         began = time.monotonic()
-        benchmark = self._study.benchmarks[ready.cell.benchmark]
+        benchmark = self.study.benchmarks[ready.cell.benchmark]
         try:
             with self._fixtures.around(ready, log) as fixture:
                 command = change(self._command(ready, log, fixture=fixture, text=text))
@@ -403,7 +403,7 @@ class Invoker:
                 return result
             prepared = ready.prepared
             own = (self._logs.parent, Path(prepared.built.directory), Path(prepared.out), OWN_FILES)
-            scope = Scope(study=Path(self._study.directory), ignored=own, since_ns=since)
+            scope = Scope(study=Path(self.study.directory), ignored=own, since_ns=since)
             return read_opened(trace, directory=directories[0], scope=scope, traced="the benchmark")
 
     def _command(
@@ -418,7 +418,7 @@ class Invoker:
     ) -> Command:
         """Return the command of a cell; `text` replaces its command line, and `directory` its working directory."""
         cell = ready.cell
-        benchmark = self._study.benchmarks[cell.benchmark]
+        benchmark = self.study.benchmarks[cell.benchmark]
         values = {
             **(linked.placeholders if linked else self._builder.command_placeholders(ready.prepared)),
             "revision": cell.subject.revision.id,
@@ -426,11 +426,11 @@ class Invoker:
             **fixture.placeholders,
         }
         environment = declared_environment()
-        environment |= {name: fill(text, values) for name, text in run_environment(self._study, cell).items()}
+        environment |= {name: fill(text, values) for name, text in run_environment(self.study, cell).items()}
         if self._resident is not None:
             environment[RUNNERS] = str(self._resident.runners)
-        prefix = self._study.variants[cell.subject.variant].run.prefix
-        line = command_line(self._study, cell) if text is None else text
+        prefix = self.study.variants[cell.subject.variant].run.prefix
+        line = command_line(self.study, cell) if text is None else text
         if directory is None:
             directory = emptied(self._scratch)  # always the same path
             if benchmark.directory is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
+from perftrail.errors import NoAnswer
 from perftrail.measure.events import Invoked, Invoking
 from perftrail.measure.subjects import PlannedInvocation
 from perftrail.model.benchmark import Value
@@ -41,13 +42,17 @@ if TYPE_CHECKING:
     from perftrail.ports import Engine, Pending, Store
 
 
+MOST_REPEATED = 20
+"""Repetitions in a row of an invocation whose end is no result."""
+
+
 class InvocationRunner:
     """Performs invocations through the engine, and commits each outcome before the next one starts.
 
     A failure that this machine caused is not stored, so that the next command repeats the invocation.
 
     `begin` starts an invocation on another `machine`; default: the engine starts it on this one. `opened` observes
-    which files the benchmarks open.
+    which files the benchmarks open. `repeated` counts the runs whose end was no result (`retry_on`).
     """
 
     def __init__(
@@ -67,6 +72,7 @@ class InvocationRunner:
         self._submitted: dict[InvocationKey, Pending[Outcome]] = {}
         self._known: dict[str, dict[tuple[Phase, int], Outcome]] = {}
         self._performed: set[InvocationKey] = set()
+        self.repeated = 0
         self._not_kept = 0
         self._opened = opened
         self._is_local = begin is None
@@ -114,7 +120,8 @@ class InvocationRunner:
     def perform(self, invocations: Iterable[PlannedInvocation]) -> Generator[Event, None, None]:
         """Perform the invocations that have no outcome yet, in order; commit each before the next begins.
 
-        Invocations that were submitted before may already run.
+        Invocations that were submitted before may already run. One that ends as `retry_on` of its benchmark says is
+        repeated: it is no result. Raises `NoAnswer` after too many of these in a row.
         """
         for planned in invocations:
             if not self._is_known(planned):
@@ -141,6 +148,16 @@ class InvocationRunner:
     def _perform(self, planned: PlannedInvocation) -> Outcome:
         """Return an outcome, and store it, unless this machine caused a failure. Raises `InputChanged`."""
         outcome = (self._submitted.pop(planned.key, None) or self._begin(planned)).outcome()
+        ends, repeated = self.invoker.study.benchmarks[planned.ready.cell.benchmark].retry_on, 0
+        while isinstance(outcome, FailedInvocation) and outcome.failure.ended_with(ends):
+            if repeated == MOST_REPEATED:
+                raise NoAnswer(
+                    f"{planned.ready.cell}: {outcome.failure.message.partition(':')[0]} in {repeated + 1} runs in a "
+                    f"row, which retry_on of [benchmark.{planned.ready.cell.benchmark}] repeats"
+                )
+            repeated += 1
+            self.repeated += 1
+            outcome = self._begin(planned).outcome()
         planned.ready.check_inputs()
         if not (isinstance(outcome, FailedInvocation) and outcome.failure.may_pass):
             self._store.add(outcome)

@@ -23,14 +23,16 @@ from perftrail.measure.events import GivenUp, Progress, SameArtefact
 from perftrail.measure.invocation_runner import mean_seconds, most_failed
 from perftrail.model.build import Failure, content_key
 from perftrail.model.expression import ExpressionError, evaluate
-from perftrail.model.measurement import Draw, Measurement, seed_of, weight
+from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
 from perftrail.model.metrics import COUNTED
 from perftrail.model.plan import larger
 from perftrail.model.program import unpinned_words
 from perftrail.stats.comparison import FAMILY_ERROR, Comparison, Rule, compare
+from perftrail.stats.rates import compare_rates
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.measure.events import Event
     from perftrail.measure.invocation_runner import InvocationRunner
@@ -43,8 +45,14 @@ if TYPE_CHECKING:
     from perftrail.model.target import Target
 
 
-def value_of(target: Target, measurements: Mapping[Point, Measurement]) -> float | Failure:
-    """Return the value of a target, from one measurement at each of its points."""
+def value_of(target: Target, outcomes: Mapping[Point, Outcome]) -> float | Failure:
+    """Return the value of a target, from one outcome at each of its points, or up to the first failure."""
+    failed = next((each.failure for each in outcomes.values() if isinstance(each, FailedInvocation)), None)
+    if target.works:
+        return float(failed is None)
+    if failed is not None:
+        return target.limit if failed.stage == "timeout" and target.limit is not None else failed
+    measurements = {point: each for point, each in outcomes.items() if isinstance(each, Measurement)}
 
     def lookup(reference: Reference) -> float:
         values = measurements[reference.point].values
@@ -68,14 +76,37 @@ def value_of(target: Target, measurements: Mapping[Point, Measurement]) -> float
     return value
 
 
-def logarithm(target: Target, measurements: Mapping[Point, Measurement]) -> float | Failure:
-    """Return the natural logarithm of a target, from one measurement at each of its points."""
+def scaled_value(target: Target, measurements: Mapping[Point, Outcome]) -> float | Failure:
+    """Return the value of a target, or why it has none, or none on the scale that the study states."""
+    value = value_of(target, measurements)
+    if isinstance(value, Failure) or target.scale is None or Scale(target.scale).allows(value):
+        return value
+    return Failure(
+        stage="metric", message=f"{target.text} is {value:g}: not a value for {SCALES[target.scale]}"
+    )
+
+
+SCALES = {
+    "ratio": 'ratios, which need values above zero; scale = "difference" compares others',
+    "rate": "a rate, which needs 0 or 1",
+}
+"""What a stated scale needs."""
+
+
+def positive_value(target: Target, measurements: Mapping[Point, Outcome]) -> float | Failure:
+    """Return the value of a target if it is above zero."""
     value = value_of(target, measurements)
     if isinstance(value, Failure) or value > 0.0:
-        return value if isinstance(value, Failure) else math.log(value)
+        return value
     return Failure(
         stage="metric", message=f"{target.text} is {value}: only values above zero can be compared"
     )
+
+
+def logarithm(target: Target, measurements: Mapping[Point, Measurement]) -> float | Failure:
+    """Return the natural logarithm of a target, from one measurement at each of its points."""
+    value = positive_value(target, measurements)
+    return value if isinstance(value, Failure) else math.log(value)
 
 
 PAIRS_BEFORE_NOISE_DECISION = 6
@@ -87,13 +118,14 @@ Side = TypeVar("Side", bound=str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate(Generic[Side]):
-    """One replicate of a comparison: the natural logarithm of one metric for each side.
+    """One replicate of a comparison: the level of one metric for each side, for ratios its natural logarithm.
 
     A replicate is one pair, or the mean of the `pairs` of one layout, of which `noisy` are noisy. `layout` is the
     layout of all its pairs, 0: as the recipe links it.
     """
 
-    logs: Mapping[Side, float]
+    levels: Mapping[Side, float]
+    scale: Scale = Scale.RATIO
     pairs: int = 1
     noisy: int = 0
     layout: int = 0
@@ -113,7 +145,7 @@ class PairedOutcomes(Generic[Side]):
 
     With `relinked`, only pairs of relinked builds count, else only pairs of builds as their recipe links
     them. `pairs_per_layout` is the number of pairs before the next layout. `linked`: a linker produced the measured
-    program.
+    program. `adapts`: zeros and negative values choose another scale than the ratio.
     """
 
     def __init__(
@@ -123,8 +155,10 @@ class PairedOutcomes(Generic[Side]):
         *,
         relinked: bool = False,
         linked: bool = True,
+        adapts: bool = False,
     ) -> None:
         self._runner = runner
+        self._adapts = adapts
         self.relinked = relinked
         self.linked = linked
         self.pairs_per_layout = 1
@@ -206,12 +240,26 @@ class PairedOutcomes(Generic[Side]):
         final. The set of pairs therefore does not depend on their values, or on the time of the call.
         """
         pairs = [pair for pair in self._pair_values(target) if isinstance(pair, Replicate)]
+        scale, first = self._scale(target, pairs)
+        quiet = counted([not each.noisy for each in pairs])
         pairs = [
-            pair
-            for pair, counts in zip(pairs, counted([not each.noisy for each in pairs]), strict=True)
-            if counts
+            replace(pair, scale=scale, levels={side: scale.level(each) for side, each in pair.levels.items()})
+            for number, (pair, counts) in enumerate(zip(pairs, quiet, strict=True))
+            if counts and number >= first
         ]
         return [_mean(each) for each in self._by_layout(pairs)] if self.relinked else pairs
+
+    def _scale(self, target: Target, pairs: Sequence[Replicate[Side]]) -> tuple[Scale, int]:
+        """Return the scale of a metric's values, and the number of the pair that chose it.
+
+        The pairs before it do not count. The choice does not depend on which side a value is from.
+        """
+        scale, first, known = Scale(target.scale or Scale.RATIO), 0, list[float]()
+        for number, pair in enumerate(pairs if self._adapts and target.scale is None else ()):
+            known += pair.levels.values()
+            if (suited := scale.suited(known)) is not scale:
+                scale, first = suited, number
+        return scale, first
 
     def discarded(self, target: Target) -> int:
         """Number of pairs of a metric that were discarded for noise."""
@@ -256,19 +304,19 @@ class PairedOutcomes(Generic[Side]):
 
     def _pair(self, target: Target, block: _Block) -> Replicate[Side] | Failure:
         """Evaluate a metric in one pair, or return why it has no value."""
-        logs: dict[Side, float] = {}
+        values: dict[Side, float] = {}
         flags: set[str] = set()
         for side in self.sides:
             found = {point: block.outcomes[side, point] for point in target.points}
-            measured = {point: each for point, each in found.items() if isinstance(each, Measurement)}
-            if len(measured) < len(found):
-                return Failure(stage="metric", message="could not be measured")
-            value = logarithm(target, measured)
+            value = scaled_value(target, found) if self._adapts else positive_value(target, found)
             if isinstance(value, Failure):
-                return value
-            logs[side] = value
-            flags.update(flag for each in measured.values() for flag in each.flags)
-        return Replicate(logs=logs, noisy=int(weight(flags) == 0.0), layout=block.layout)
+                failed = any(isinstance(each, FailedInvocation) for each in found.values())
+                return Failure(stage="metric", message="could not be measured") if failed else value
+            values[side] = value
+            flags |= flags_of(found.values())
+        if target.limit is not None and set(values.values()) == {target.limit}:
+            return Failure(stage="timeout", message="every side timed out")
+        return Replicate(levels=values, noisy=int(weight(flags) == 0.0), layout=block.layout)
 
     def _by_layout(self, pairs: Iterable[Replicate[Side]]) -> list[list[Replicate[Side]]]:
         """Group the pairs of each layout that has all of its pairs."""
@@ -341,7 +389,8 @@ def counted(quiet: Sequence[bool]) -> list[bool]:
 def _mean(pairs: Sequence[Replicate[Side]]) -> Replicate[Side]:
     """Return the pairs of one layout as one replicate."""
     return Replicate(
-        logs={side: fmean(each.logs[side] for each in pairs) for side in pairs[0].logs},
+        levels={side: fmean(each.levels[side] for each in pairs) for side in pairs[0].levels},
+        scale=pairs[0].scale,
         pairs=len(pairs),
         noisy=sum(each.noisy for each in pairs),
         layout=pairs[0].layout,
@@ -379,7 +428,8 @@ class InterleavedPairs(Generic[Side]):
     Call `begin` once, first. Points at which a subject cannot be measured are dropped, and larger ones where
     the study says so. `clock` returns seconds, to measure the cost of relinking. `most_per_layout` is the number of
     pairs of a layout if relinking is expensive. `strict_maximum`: the rule's maximum number of pairs also limits
-    expensive layouts, because the user set it.
+    expensive layouts, because the user set it. `counted_failures` are the stages of failures that are values, with an
+    empty text all of them.
     """
 
     def __init__(
@@ -390,6 +440,8 @@ class InterleavedPairs(Generic[Side]):
         clock: Clock = time.monotonic,
         most_per_layout: int = PAIRS_PER_LAYOUT,
         strict_maximum: bool = False,
+        adapts: bool = False,
+        counted_failures: Collection[str] = (),
     ) -> None:
         first = next(iter(ready_cells.values()))[0].cell
         self._session = session
@@ -400,7 +452,11 @@ class InterleavedPairs(Generic[Side]):
             session.subject_builder.can_relink(ready.cell) for each in ready_cells.values() for ready in each
         )
         self.outcomes = PairedOutcomes(
-            session.runner, ready_cells, relinked=can_relink, linked=session.subject_builder.is_linked(first)
+            session.runner,
+            ready_cells,
+            relinked=can_relink,
+            linked=session.subject_builder.is_linked(first),
+            adapts=adapts,
         )
         self.pins = session.subject_builder.pins(first)
         reasons = (
@@ -412,6 +468,7 @@ class InterleavedPairs(Generic[Side]):
         self._failed_layouts: set[int] = set()
         self._cost = 0.0
         self._most_per_layout = most_per_layout
+        self._counted_failures = counted_failures
         self._strict_maximum = strict_maximum
 
     @property
@@ -547,8 +604,17 @@ class InterleavedPairs(Generic[Side]):
         return tuple(
             BrokenSubject(side=side, ready=ready, failure=failure)
             for side, ready in ready_cells
-            if (failure := self.outcomes.failure_of(ready)) is not None
+            if (failure := self._broken_by(ready)) is not None
         )
+
+    def _broken_by(self, ready: Ready) -> Failure | None:
+        """Return why further invocations are pointless; `None` if they are not, or if such failures are values."""
+        failure = self.outcomes.failure_of(ready)
+        if failure is None or "" in self._counted_failures:
+            return None
+        point = ready.cell.point
+        others = [self.outcomes.failure_of(self.outcomes.ready(side, point)) for side in self.outcomes.sides]
+        return None if failure.stage in self._counted_failures and None in others else failure
 
     def progress(self, rule: Rule) -> Progress:
         """Return the progress: at least to the next interim analysis, at most to the last replicate of a rule.
@@ -575,7 +641,7 @@ class InterleavedPairs(Generic[Side]):
         for point in outcomes.points:
             ready_cells = [] if point in dropped else [outcomes.ready(side, point) for side in outcomes.sides]
             for ready in ready_cells:
-                failure = outcomes.failure_of(ready)
+                failure = self._broken_by(ready)
                 if failure is None:
                     continue
                 if self.pins and outcomes.relinked and outcomes.ran_in_layouts(ready):
@@ -641,7 +707,7 @@ class Comparisons(Generic[Side]):
 
     def __init__(self, outcomes: PairedOutcomes[Side]) -> None:
         self._outcomes = outcomes
-        self._known: dict[tuple[str, Side, Side, int], Comparison] = {}
+        self._known: dict[tuple[str, Side, Side, int, Scale], Comparison] = {}
 
     def read(self, target: Target, rule: Rule, *, one: Side, other: Side) -> ComparedReplicates[Side] | None:
         """Compare a metric at each interim analysis up to the one that settles it; `None` without a value."""
@@ -653,7 +719,7 @@ class Comparisons(Generic[Side]):
             if count > len(replicates) or (found is not None and found.comparison.settled):
                 break
             # Earlier replicates do not change when later ones are added.
-            name = (target.name, one, other, count)
+            name = (target.name, one, other, count, replicates[0].scale)
             if name not in self._known:
                 self._known[name] = compared(replicates[:count], rule, one, other)
             found = ComparedReplicates(replicates=replicates[:count], comparison=self._known[name])
@@ -678,5 +744,8 @@ class Comparisons(Generic[Side]):
 
 def compared(replicates: Sequence[Replicate[Side]], rule: Rule, one: Side, other: Side) -> Comparison:
     """Compare the second side with the first over replicates."""
-    first, second = ([math.exp(replicate.logs[side]) for replicate in replicates] for side in (one, other))
-    return compare(first, second, rule)
+    scale = replicates[0].scale
+    first, second = (
+        [scale.as_value(replicate.levels[side]) for replicate in replicates] for side in (one, other)
+    )
+    return compare_rates(first, second, rule) if scale is Scale.RATE else compare(first, second, rule, scale)

@@ -143,6 +143,13 @@ class Benchmark:
         int | None,
         Key("Largest memory of one invocation.", name="memory_limit", form="size", above=0),
     ] = None
+    retry_on: Annotated[
+        tuple[str, ...],
+        Key(
+            'Ends that are no result, for example ["exit 77", "SIGKILL"]: such an invocation is repeated, at most 20 '
+            "times."
+        ),
+    ] = ()
     give_up: Annotated[
         bool, Key("true: after a point fails on time or memory, larger values of that axis are skipped.")
     ] = False

@@ -115,6 +115,17 @@ class Failure:
         """Whether the program reached a limit; a larger point would reach it, too."""
         return self.stage in ("timeout", "memory")
 
+    def ended_with(self, ends: Sequence[str]) -> bool:
+        """Whether the program ended in one of these ways: ``exit 77`` or ``SIGKILL``.
+
+        >>> Failure(stage="crash", message="exit code 77: no display").ended_with(["exit 77"])
+        True
+        >>> Failure(stage="crash", message="killed by signal 9 (SIGKILL)").ended_with(["exit 9", "SIGKILL"])
+        True
+        """
+        found = re.match(r"exit code (\d+)\b|killed by signal \d+ \((SIG[A-Z0-9]+)\)", self.message)
+        return found is not None and (f"exit {found[1]}" if found[1] else found[2]) in ends
+
     @property
     def is_of_machine(self) -> bool:
         """Whether its words name a fault of this machine: a full disk, too little memory, or no network.

@@ -38,13 +38,13 @@ Printed = Literal[
 """Formats of other benchmark tools that a benchmark may print."""
 
 
-def improves(ratio: float, better: Better) -> bool:
-    """Return whether a value that becomes `ratio` times as large is better; an equal one is neither better nor worse.
+def improves(effect: float, better: Better, *, same: float = 1.0) -> bool:
+    """Return whether an effect is better; that of equal values, `same`, is neither better nor worse.
 
-    >>> improves(0.9, "lower"), improves(0.9, "higher"), improves(1.0, "higher")
-    (True, False, False)
+    >>> improves(0.9, "lower"), improves(0.9, "higher"), improves(1.0, "higher"), improves(-3.0, "lower", same=0.0)
+    (True, False, False, True)
     """
-    return ratio < 1.0 if better == "lower" else ratio > 1.0
+    return effect < same if better == "lower" else effect > same
 
 
 SCALE = (

@@ -124,11 +124,10 @@ class FindPolicy:
     threshold: Annotated[
         float | None,
         Key(
-            "The smallest change worth finding, relative: 0.05 is 5 %. Default: 0.05. If it is set, perftrail compare "
-            "uses it too, instead of [measure] precision.",
+            "The smallest change worth finding: 0.05 is 5 %, 5 percentage points of a rate, or 0.05 of a difference's "
+            "unit. Default: 0.05. If it is set, perftrail compare uses it too, instead of [measure] precision.",
             form="fraction",
             above=0,
-            below=1,
         ),
     ] = None
     confidence: Annotated[

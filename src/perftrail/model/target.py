@@ -60,7 +60,8 @@ class Target:
     an invocation at each. `open_point` separates this target from others of the same metric: the parameters
     that a derived metric does not fix, or all of a measured one. `text` is the user's notation, `name` the full
     one with benchmark and every parameter that has several values. `scale` is how its values are compared, `None` if
-    they choose it.
+    they choose it. `works`: its value is 1 if the invocation did not fail, else 0. `limit`: an invocation that exceeds
+    this time counts as this value, which is then a lower bound; `None` if it has no value.
     """
 
     text: str
@@ -73,6 +74,8 @@ class Target:
     better: Better
     unit: str
     scale: MetricScale | None = None
+    works: bool = False
+    limit: float | None = None
 
     @property
     def is_amount(self) -> bool:
@@ -356,7 +359,18 @@ def _target(
         better=metric.better,
         unit=metric.unit,
         scale=metric.scale,
+        limit=benchmark.timeout_seconds if _is_time(metric) else None,
     )
+
+
+def _is_time(metric: _OpenMetric) -> bool:
+    """Whether a time-out is a value of a metric of at least the limit: it waits for the end of the program."""
+    named = isinstance(metric.expression, Reference) and metric.expression.name != "cpu"
+    return named and (metric.unit, metric.better) == ("s", "lower") and metric.name not in SHARES_OF_TIME
+
+
+SHARES_OF_TIME = ("user", "system", "lock_wait", "condition_wait", "barrier_wait")
+"""Times that a program which hangs need not use."""
 
 
 def _varying(benchmark: Benchmark, point: Point) -> Point:
@@ -442,6 +456,18 @@ def resolve_working(study: Study, text: str, variant: str | None = None) -> Work
         else f"{benchmark_points[0][0]}.{text.strip()}"
     )
     return Working(text=text, name=name, variant=chosen, benchmark_points=tuple(benchmark_points))
+
+
+def works_targets(study: Study, benchmark: str, variant: str) -> tuple[Target, ...]:
+    """Return the targets that are 1 where an invocation works, at every point of a benchmark."""
+    own = study.benchmarks[benchmark]
+    metric = _OpenMetric(
+        name=WORKS, benchmark=benchmark, expression=Reference(WORKS), better="higher", unit="", scale="rate"
+    )
+    return tuple(
+        replace(_target(own, metric, variant, open_point=point, text=WORKS), works=True)
+        for point in own.points(variant)
+    )
 
 
 def every_target(study: Study, variant: str | None = None) -> tuple[Target, ...]:

@@ -113,6 +113,8 @@ def noise_words(answer: FindAnswer) -> Iterator[str]:
     """Yield how noisy samples were treated, and why memory layouts are not pinned."""
     if answer.unpinned:
         yield escaped(unpinned_words(answer.unpinned), longest=LONGEST_LINE)
+    if answer.repeated:
+        yield f"repeated {counted(answer.repeated, 'run')} with an end that retry_on names, which is no result"
     if answer.discarded:
         yield f"discarded and repeated {counted(answer.discarded, 'noisy sample')}"
     no_change = answer.answer.verdict == "none"

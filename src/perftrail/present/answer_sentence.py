@@ -21,7 +21,7 @@ from perftrail.model.wording import counted, duration, escaped, listed, probabil
 from perftrail.present.shared_sentences import effect_words, levels_words
 from perftrail.search import Effect, Kind, Summary, words
 from perftrail.search.answer import Suspicion
-from perftrail.search.scale import Scale
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ class ChangeFacts:
     right. `before` and `after` are the levels in `unit`, for a search for failures the probabilities that the program
     works. `began` describes a program that began to fail or to work; else it is empty. `position` is that of the
     first candidate in the history. `merges` says, merge by merge, where the change came from. `linked`: whether a
-    linker made the measured program.
+    linker made the measured program. `at_least`: runs timed out, so the change is at least as large.
     """
 
     metric: str
@@ -59,13 +59,14 @@ class ChangeFacts:
     merges: tuple[str, ...] = ()
     linked: bool = True
     pinned: bool = False
+    at_least: bool = False
 
     @property
     def tone(self) -> str:
         """``better`` or ``worse``, as the study defines it; empty for a change of unknown size."""
         if self.effect is None:
             return ""
-        return "better" if (self.effect.size < 0.0) == (self.better == "lower") else "worse"
+        return "better" if self.effect.improves(self.better) else "worse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +169,8 @@ def effect_of(change: ChangeFacts) -> str:
     """Return the effect of a change: direction, better or worse, ratio and interval."""
     if change.effect is None:
         return "of unknown size"
-    return effect_and_interval(change.effect, change.unit, tone=change.tone)
+    size = effect_and_interval(change.effect, change.unit, tone=change.tone)
+    return f"at least {size}, as runs timed out" if change.at_least else size
 
 
 def effect_and_interval(effect: Effect, unit: str, *, tone: str = "") -> str:
@@ -442,6 +444,7 @@ def stored_change(
         certificate=_certificate(change),
         also=tuple(_also(each) for each in _dicts(change, "also_changed")),
         merges=tuple(_merges(change)),
+        at_least=change.get("at_least") is True,
         linked=answer.get("linked") is not False,
         pinned=answer.get("pinned") is True,
     )

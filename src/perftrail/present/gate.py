@@ -13,7 +13,10 @@ from perftrail.model.program import layout_words, layouts_explain, layouts_words
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import change, counted, decimals, duration, levels, listed, percent, quantity
 from perftrail.present.shared_sentences import first_named, interval_words, pairs_by_metric
+from perftrail.search import Effect
+from perftrail.search.words import amount, bounds_words, moved
 from perftrail.stats.comparison import Verdict
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -80,14 +83,22 @@ def _compared(gate: Gate) -> str:
     if unclear:
         small = any(map(_certain_but_small, gate.rows))
         certain = (
-            f"no change of {percent(gate.threshold)} or more is certain" if small else "no change is certain"
+            f"no change of {threshold_words(gate)} or more is certain" if small else "no change is certain"
         )
         return f"{certain}, {unclear} of {metrics} unclear; {'; '.join(_sensitivity_and_need(gate))}"
     if all(row.one_build for row in gate.rows):
         return "the same: the builds are equal"
     smaller = [f"{metric_name(row)} {row_effect(row)}" for row in gate.rows if _certain_but_small(row)]
     certain = f"; smaller differences are certain: {first_named(smaller, MOST_NAMED)}" if smaller else ""
-    return f"the same to within {percent(gate.threshold)}, {len(gate.rows)} of {metrics}{certain}"
+    return f"the same to within {threshold_words(gate)}, {len(gate.rows)} of {metrics}{certain}"
+
+
+def threshold_words(gate: Gate, row: Row | None = None) -> str:
+    """Return the threshold on the scale of a row, or of all rows; in percent if these have several scales."""
+    rows = gate.rows if row is None else (row,)
+    scales = {(each.scale, each.metric.unit if each.scale is Scale.DIFFERENCE else "") for each in rows}
+    scale, unit = scales.pop() if len(scales) == 1 else (Scale.RATIO, "")
+    return amount(gate.threshold, scale, unit)
 
 
 def _named_first(worse: Sequence[Row], better: Sequence[Row], changes: Sequence[Row]) -> list[Row]:
@@ -146,16 +157,18 @@ def verdict_words(gate: Gate, row: Row) -> str:
         return row.word
     if row.verdict is Verdict.UNCLEAR:
         least = found.minimum_detectable
-        known = "too few pairs" if least is None else f"could miss a change below {percent(least)}"
+        known = "too few pairs"
+        if least is not None:
+            known = f"could miss a change below {amount(least, row.scale, row.metric.unit)}"
         return f"{row.word}: {known}"
     if row.verdict in (Verdict.SLOWER, Verdict.FASTER):
-        limit = percent(gate.threshold)
+        limit = threshold_words(gate, row)
         is_large = gate.reaches_threshold(row)
         return f"{row.word} by {limit} or more" if is_large else f"{row.word}, perhaps by less than {limit}"
     if _certain_but_small(row):
-        return f"differs by less than {percent(gate.threshold)}"
+        return f"differs by less than {threshold_words(gate, row)}"
     if abs(row.size) > EXACT or found.high - found.low > EXACT:
-        return f"same within {percent(gate.threshold)}"
+        return f"same within {threshold_words(gate, row)}"
     return row.word
 
 
@@ -186,10 +199,21 @@ def row_effect(row: Row) -> str:
     if comparison is None:
         return row.note or "not measured"
     if comparison.high - comparison.low < EXACT:
-        is_equal = abs(math.log(comparison.effect)) < EXACT
-        size = "equal" if is_equal else _size(comparison, comparison.effect)
+        effect = comparison.effect
+        size = _size(comparison, effect) if row.scale is Scale.RATIO else moved(_effect(row), row.metric.unit)
+        size = "equal" if abs(comparison.size) < EXACT else size
         return f"{size} in {'the only' if comparison.pairs == 1 else 'every'} pair"
-    return ratio_change(comparison.effect, comparison.low, comparison.high)
+    if row.scale is not Scale.RATIO:
+        unit = row.metric.unit
+        return f"{moved(_effect(row), unit)} [{bounds_words(_effect(row), unit)}]"
+    change = ratio_change(comparison.effect, comparison.low, comparison.high)
+    return f"at least {change}, as runs timed out" if row.at_least else change
+
+
+def _effect(row: Row) -> Effect:
+    found = row.comparison
+    assert found is not None
+    return Effect(value=found.effect, low=found.low, high=found.high, scale=found.scale)
 
 
 def ratio_change(value: float, low: float, high: float) -> str:
@@ -252,11 +276,17 @@ def levels_words(row: Row) -> tuple[str, str]:
     if row.base is None or row.head is None or comparison is None:
         base, head = ("" if each is None else quantity(each.value, unit) for each in (row.base, row.head))
         return base, head
+    if row.scale is Scale.RATE:
+        return f"{100 * row.base.value:.3g} %", f"{100 * row.head.value:.3g} %"
+    if row.scale is Scale.DIFFERENCE:
+        return quantity(row.base.value, unit), quantity(row.head.value, unit)
     return levels(row.base.value, row.head.value, unit, shown=lambda ratio: _size(comparison, ratio))
 
 
 def interval_bar(row: Row, limit: float) -> str:
     """Return a row's change and its interval as a bar of characters; `limit` is the logarithm of the ratio at its ends.
+
+    A difference has the ends of its own interval.
 
     The middle means no change. An arrow at an end stands for values beyond it.
     """
@@ -265,9 +295,11 @@ def interval_bar(row: Row, limit: float) -> str:
     letters[middle] = "│"
     comparison = row.comparison
     if comparison is not None:
+        interval = comparison.bounds
+        if comparison.scale is not Scale.RATIO:
+            limit = max(abs(interval.low), abs(interval.high), EXACT)
         columns = [
-            round(middle + math.log(each) / limit * middle)
-            for each in (comparison.low, comparison.effect, comparison.high)
+            round(middle + each / limit * middle) for each in (interval.low, comparison.size, interval.high)
         ]
         low, value, high = (max(0, min(BAR_WIDTH - 1, column)) for column in columns)
         for column in range(low, high + 1):
@@ -285,7 +317,11 @@ def bar_limit(gate: Gate) -> float:
 
     Larger changes are drawn as arrows.
     """
-    sizes = [abs(row.size) for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
+    sizes = [
+        abs(row.size)
+        for row in gate.rows
+        if row.verdict in (Verdict.SLOWER, Verdict.FASTER) and row.scale is Scale.RATIO
+    ]
     typical = statistics.median_low(sizes) if sizes else 0.0
     return min(math.log(4.0), max(4.0 * math.log1p(gate.threshold), 2.0 * typical))
 
@@ -294,6 +330,14 @@ def sensitivity(rows: Sequence[Row]) -> str:
     """Return which changes of these rows could be missed: the one statement of sensitivity in every output."""
     found = [row.comparison for row in rows if row.comparison is not None]
     known = [each.minimum_detectable for each in found if each.minimum_detectable is not None]
+    scales = {(row.scale, row.metric.unit if row.scale is Scale.DIFFERENCE else "") for row in rows}
+    if known and scales != {(Scale.RATIO, "")}:
+        texts = [
+            amount(smallest, row.scale, row.metric.unit)
+            for row in rows
+            if row.comparison is not None and (smallest := row.comparison.minimum_detectable) is not None
+        ]
+        return f"changes below {first_named(list(dict.fromkeys(texts)), MOST_NAMED)} could be missed"
     if not found:
         return "no metric was compared"
     if not known:
@@ -326,7 +370,7 @@ def _sensitivity_and_need(gate: Gate) -> Iterator[str]:
         pairs = f"{_about(least)} more pairs"
         if not one:
             pairs = f"{pairs} for {first}, {_about(most)} for {last}"
-        yield f"to detect {percent(gate.threshold)}: {pairs}"
+        yield f"to detect {threshold_words(gate)}: {pairs}"
 
 
 def _about(pairs: int) -> str:
@@ -367,7 +411,8 @@ def next_command(gate: Gate) -> NextCommand | None:
             if gate.find_command
             else None
         )
-    smallest = min((row.least for row in gate.rows if _certain_but_small(row)), default=0.0)
+    small = (row for row in gate.rows if _certain_but_small(row) and row.scale is Scale.RATIO)
+    smallest = min((row.least for row in small), default=0.0)
     if gate.verdict is Verdict.SAME and gate.repeat and smallest:
         threshold = f"{50.0 * math.expm1(smallest):.1g}%"
         command = _with_option(gate.repeat, "--threshold", threshold)
@@ -419,7 +464,7 @@ def advice(gate: Gate) -> str:
     each = min(row.seconds / (2 * (row.pairs + row.discarded)) for row in rows)
     longer = f"use longer inputs (an invocation takes {duration(each)}), or " if 0.0 < each < SHORT else ""
     return (
-        f"too noisy here for {percent(gate.threshold)}: {named}; {longer}count instructions instead of time, in a "
+        f"too noisy here for {threshold_words(gate)}: {named}; {longer}count instructions instead of time, in a "
         'second benchmark with the same command and counters = ["instructions"]'
     )
 
@@ -462,7 +507,7 @@ def policy(gate: Gate) -> str:
         return f"{option}: exit code 1, because {broken}"
     if gate.fail_on == "never":
         return f"{option}: exit code 0 whatever the verdict"
-    fails = FAILS[gate.fail_on].format(percent(gate.threshold))
+    fails = FAILS[gate.fail_on].format(threshold_words(gate))
     count = len(gate.tripped)
     found = f"{counted(count, 'metric')} of {len(gate.rows)}" if count else "none"
     unclear = len(gate.undecided)
@@ -485,7 +530,7 @@ def certainty(gate: Gate) -> str:
     ]
     return (
         f"{shared} wrong in at most {percent(1.0 - gate.confidence)} of such comparisons, at any stopping time; "
-        f"changes below {percent(gate.threshold)} count as none "
+        f"changes below {threshold_words(gate)} count as none "
         f"({_threshold_source(gate)})" + (f"; {sensitivity(others)}" if others else "")
     )
 
@@ -559,8 +604,8 @@ def limits(gate: Gate) -> Iterator[str]:
         yield f"discarded and repeated because of other load: {discarded}"
     if noisy := pairs_by_metric([(metric_name(row), row.noisy) for row in gate.rows]):
         yield f"the machine was always busy, so noisy pairs are used: {noisy}"
-    within = percent(gate.threshold)
-    if any(verdict_words(gate, row) == f"same within {within}" for row in gate.rows):
+    within = threshold_words(gate)
+    if any(verdict_words(gate, row).startswith("same within ") for row in gate.rows):
         yield f"same within {within}: the whole interval of the change is; the levels may differ by less than that"
     small = [row for row in gate.rows if row.verdict is Verdict.SLOWER and not gate.reaches_threshold(row)]
     if small:
@@ -588,7 +633,7 @@ def _builds_or_layouts(gate: Gate) -> Iterator[str]:
     rows = [
         row
         for row in gate.rows
-        if row.basis == "builds" and row.metric.text not in LAYOUT_FREE
+        if row.basis == "builds" and row.metric.text not in LAYOUT_FREE and row.scale is Scale.RATIO
         if (found := row.comparison) is not None and layouts_explain(found.effect, found.low, found.high)
     ]
     if not rows:

@@ -45,6 +45,7 @@ from perftrail.present.gate import (
 from perftrail.present.html_page import fenced, inert
 from perftrail.present.shared_sentences import capitalised
 from perftrail.stats.comparison import Verdict
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -454,6 +455,11 @@ def xml_text(text: str) -> str:
     return escaped(text, longest=None, allowed="\t\n")
 
 
+def _comparison(row: Row, scale: Scale) -> float | None:
+    """Return the effect of a row on a scale; `None` on another one."""
+    return None if row.comparison is None or row.scale is not scale else row.comparison.effect
+
+
 FAMILIES: dict[str, tuple[str, Callable[[Row], float | None]]] = {
     "perftrail_value": (
         "Median at the head, in the metric's unit.",
@@ -461,7 +467,11 @@ FAMILIES: dict[str, tuple[str, Callable[[Row], float | None]]] = {
     ),
     "perftrail_ratio": (
         "Ratio head/base; 1 means equal.",
-        lambda row: 1.0 if row.one_build else None if row.comparison is None else row.comparison.effect,
+        lambda row: 1.0 if row.one_build else _comparison(row, Scale.RATIO),
+    ),
+    "perftrail_difference": (
+        "Difference head - base, for metrics without a ratio.",
+        lambda row: None if row.scale is Scale.RATIO else _comparison(row, row.scale),
     ),
     "perftrail_worse": (
         "1 where the head is certainly worse, else 0.",
@@ -472,7 +482,7 @@ FAMILIES: dict[str, tuple[str, Callable[[Row], float | None]]] = {
         lambda row: float(row.verdict is Verdict.UNCLEAR),
     ),
     "perftrail_minimum_detectable": (
-        "The relative change that the pairs detect.",
+        "The change that the pairs detect: relative, or a difference.",
         lambda row: None if row.comparison is None else row.comparison.minimum_detectable,
     ),
 }

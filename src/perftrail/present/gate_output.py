@@ -42,6 +42,7 @@ from perftrail.present.html_page import png, svg
 from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import capitalised
 from perftrail.stats.comparison import Verdict
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +63,7 @@ def draw(gate: Gate) -> str:
             row.comparison, row=metric_name(row), subject="head", ratios=row.ratios, verdict=row.word
         )
         for row in gate.certain_first[:MOST_ROWS]
-        if row.comparison is not None
+        if row.comparison is not None and row.scale is Scale.RATIO
     ]
     return svg(
         ratio_chart(

@@ -17,8 +17,8 @@ from perftrail.present.output_settings import next_line
 from perftrail.present.shared_sentences import shell_words
 from perftrail.search import Budget
 from perftrail.search.budget import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
-from perftrail.search.scale import Scale
 from perftrail.search.words import amount
+from perftrail.stats.scale import Scale
 from perftrail.verbs.after_find import named_culprits
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from perftrail.model.subject import Revision
 from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.stats.estimate import Estimate
 from perftrail.stats.layout_noise import LayoutNoise
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +74,7 @@ class Row:
     used although noisy, because the machine was always noisy; `discarded` pairs were not used. `layouts` is
     the number of layouts of the pairs, 0 if both builds are compared as their recipe links them. `ratios` are
     head/base of each pair, or of each layout's mean. All invocations took `seconds`. `linked`: a linker produced
-    the measured program.
+    the measured program. `at_least`: most runs of one side timed out, so the difference is at least as large.
     """
 
     metric: ComparedMetric
@@ -90,6 +91,7 @@ class Row:
     ratios: tuple[float, ...] = ()
     note: str = ""
     linked: bool = True
+    at_least: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -109,10 +111,10 @@ class Row:
 
     @property
     def size(self) -> float:
-        """How much worse the head is in logarithms, below zero if better; zero if unknown."""
+        """How much worse the head is on the metric's scale, below zero if better; zero if unknown."""
         if self.comparison is None:
             return 0.0
-        worse = math.log(self.comparison.effect)
+        worse = self.comparison.size
         return worse if self.metric.better == "lower" else -worse
 
     @property
@@ -129,10 +131,15 @@ class Row:
 
     @property
     def least(self) -> float:
-        """Lower bound of the change in logarithms, from the interval; zero if there may be none."""
+        """Lower bound of the change on the metric's scale, from the interval; zero if there may be none."""
         if self.comparison is None:
             return 0.0
-        return max(math.log(self.comparison.low), -math.log(self.comparison.high), 0.0)
+        return max(self.comparison.bounds.low, -self.comparison.bounds.high, 0.0)
+
+    @property
+    def scale(self) -> Scale:
+        """How the values of both sides are compared."""
+        return Scale.RATIO if self.comparison is None else self.comparison.scale
 
     @property
     def benchmark_in_variant(self) -> tuple[str, str]:
@@ -148,10 +155,11 @@ class Row:
 
     @property
     def bound(self) -> float:
-        """Upper bound of the difference from the interval, as a fraction."""
+        """Upper bound of the difference from the interval: as a fraction, or on another scale a difference."""
         if self.comparison is None:
             return 0.0 if self.one_build else math.inf
-        return max(self.comparison.high - 1.0, 1.0 - self.comparison.low)
+        same = self.scale.effect(0.0)
+        return max(self.comparison.high - same, same - self.comparison.low)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +244,15 @@ class GateEffectJson(TypedDict):
     confidence: Annotated[float, "confidence of all intervals together, whenever measuring stopped"]
 
 
+class GateDifferenceJson(TypedDict):
+    """The difference head − base with its interval, for metrics that have no ratio; of rates in shares."""
+
+    difference: float
+    low: float
+    high: float
+    confidence: Annotated[float, "confidence of all intervals together, whenever measuring stopped"]
+
+
 class GateRowJson(TypedDict):
     """The comparison of one metric."""
 
@@ -248,12 +265,15 @@ class GateRowJson(TypedDict):
     better: Better
     base: GateEstimateJson | None
     head: GateEstimateJson | None
-    effect: GateEffectJson | None
+    scale: Annotated[
+        Scale, "how values are compared: effect has a difference instead of a value unless by their ratio"
+    ]
+    effect: GateEffectJson | GateDifferenceJson | None
     verdict: Annotated[Verdict, "slower: worse, in whichever direction the metric is better"]
     trips: Annotated[bool, "whether it trips the gate"]
     minimum_detectable: Annotated[
         float | None,
-        "the relative change that this number of pairs detects with a probability of 80 %; null: too few pairs",
+        "the change that this number of pairs detects with a probability of 80 %; null: too few pairs",
     ]
     more_pairs: Annotated[
         int | None,
@@ -270,6 +290,7 @@ class GateRowJson(TypedDict):
         "builds: these two builds differ; layouts: the change differs over newly linked layouts; empty: unclear",
     ]
     seconds: Annotated[float, "seconds that its invocations took"]
+    at_least: Annotated[bool, "whether most runs of one side timed out, so that the effect is a lower bound"]
     one_build: Annotated[bool, "whether both revisions have the same build"]
     note: Annotated[str, "why there is no value"]
 
@@ -431,7 +452,8 @@ class Gate:
         """
         assert row.comparison is not None
         assert row.comparison.minimum_detectable is not None
-        ratio = math.log1p(row.comparison.minimum_detectable) / math.log1p(self.threshold)
+        scale = row.comparison.scale
+        ratio = scale.on_scale(row.comparison.minimum_detectable) / scale.on_scale(self.threshold)
         return max(1, math.ceil(row.pairs * (ratio**2 - 1.0)))
 
     def useful_pairs(self, row: Row) -> int:
@@ -459,7 +481,7 @@ class Gate:
 
     def reaches_threshold(self, row: Row) -> bool:
         """Whether a row's change certainly reaches the threshold."""
-        return row.least >= math.log1p(self.threshold) - EXACT
+        return row.least >= row.scale.on_scale(self.threshold) - EXACT
 
     @property
     def undecided(self) -> tuple[Row, ...]:
@@ -561,14 +583,8 @@ class Gate:
             "better": row.metric.better,
             "base": _estimate(row.base),
             "head": _estimate(row.head),
-            "effect": None
-            if found is None
-            else {
-                "value": found.effect,
-                "low": found.low,
-                "high": found.high,
-                "confidence": found.confidence,
-            },
+            "scale": row.scale,
+            "effect": None if found is None else _effect(found),
             "verdict": row.verdict,
             "trips": self.trips(row),
             "minimum_detectable": None if found is None else found.minimum_detectable,
@@ -580,6 +596,7 @@ class Gate:
             "pinned": row.pinned,
             "basis": row.basis,
             "seconds": round(row.seconds, 3),
+            "at_least": row.at_least,
             "one_build": row.one_build,
             "note": row.note,
         }
@@ -587,6 +604,22 @@ class Gate:
 
 def _revision(revision: Revision) -> GateRevisionJson:
     return {"id": revision.id, "label": revision.label, "summary": revision.summary}
+
+
+def _effect(found: Comparison) -> GateEffectJson | GateDifferenceJson:
+    if found.scale is Scale.RATIO:
+        return {
+            "value": found.effect,
+            "low": found.low,
+            "high": found.high,
+            "confidence": found.confidence,
+        }
+    return {
+        "difference": found.effect,
+        "low": found.low,
+        "high": found.high,
+        "confidence": found.confidence,
+    }
 
 
 def _estimate(found: Estimate | None) -> GateEstimateJson | None:
@@ -625,7 +658,7 @@ def _stored(view: View) -> Iterator[Gate | None]:
 def decided(
     comparisons: Sequence[Gate], base: Subject, head: Subject, *, benchmark: str, metric: str, point: Point
 ) -> Row | None:
-    """Return the row of a metric at a point in the latest comparison of two subjects; `None` without one."""
+    """Return the row of a metric at a point in the latest comparison of two subjects; `None` without a ratio."""
     if base.variant != head.variant:
         return None
     return next(
@@ -635,6 +668,7 @@ def decided(
             if (each.base.id, each.head.id) == (base.revision.id, head.revision.id)
             for row in each.rows
             if row.comparison is not None
+            and row.scale is Scale.RATIO
             and (row.metric.benchmark, row.metric.variant) == (benchmark, base.variant)
             and (row.metric.text, row.metric.point) == (metric, point)
         ),

@@ -8,7 +8,15 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from perftrail.errors import UsageError
-from perftrail.model.target import TargetError, known_value, metric_names, parse_metric, targets
+from perftrail.model.target import (
+    TargetError,
+    known_value,
+    metric_names,
+    names_works,
+    parse_metric,
+    targets,
+    works_targets,
+)
 from perftrail.model.wording import quoted, suggestion
 
 if TYPE_CHECKING:
@@ -142,11 +150,17 @@ class Choice:
         found = {
             target.name: target
             for wanted in self.metrics
-            if wanted.benchmark in (None, benchmark) and wanted.name in metric_names(study, benchmark)
-            for target in targets(study, benchmark, wanted.name, variant)
+            if wanted.benchmark in (None, benchmark)
+            for target in _named(study, benchmark, wanted.name, variant)
             if _fits(study, wanted, target)
         }
         return tuple(found.values())
+
+
+def _named(study: Study, benchmark: str, metric: str, variant: str) -> tuple[Target, ...]:
+    if metric in metric_names(study, benchmark):
+        return targets(study, benchmark, metric, variant)
+    return works_targets(study, benchmark, variant) if names_works(study, metric) else ()
 
 
 def leading_metrics(study: Study, benchmark: str) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from perftrail.search.scale import Scale
+from perftrail.model.metrics import Better, improves
+from perftrail.stats.scale import Scale
 
 
 class Purpose(StrEnum):
@@ -81,9 +82,11 @@ class Effect:
     @property
     def size(self) -> float:
         """The difference on the metric's scale: for ratios the logarithm."""
-        if self.scale is Scale.RATIO:
-            return math.log(self.value) if self.value > 0.0 else -math.inf
-        return self.value
+        return self.scale.size(self.value)
+
+    def improves(self, better: Better) -> bool:
+        """Return whether the later values are better."""
+        return improves(self.size, better, same=0.0)
 
     @property
     def is_certain(self) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 from perftrail.search.answer import Answer, Change, Effect, Kind, Summary, Suspicion, Verdict
 from perftrail.search.forecast import LARGEST, rounds_left
 from perftrail.search.rounds import EFFICIENCY, FEWEST_ROUNDS, Finding
-from perftrail.search.scale import Scale
 from perftrail.stats.ratios import compare_unpaired
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

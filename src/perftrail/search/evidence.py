@@ -12,7 +12,7 @@ import numpy as np
 
 from perftrail.search.drift import Drift, RecordedBatch
 from perftrail.search.observation import Batch, BootSession, Built, CannotRelink, Unusable
-from perftrail.search.scale import Scale
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence, Set

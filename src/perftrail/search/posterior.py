@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perftrail.search.evidence import Evidence
     from perftrail.search.noise import Grid, Lattice
     from perftrail.search.question import Question
-    from perftrail.search.scale import Scale
+    from perftrail.stats.scale import Scale
 
     Floats = npt.NDArray[np.float64]
     Indices = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search.budget import Budget, Costs
-from perftrail.search.scale import Scale
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     import numpy.typing as npt

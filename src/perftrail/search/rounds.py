@@ -25,8 +25,9 @@ import numpy as np
 from perftrail.search import policy
 from perftrail.search.answer import Measure, Purpose
 from perftrail.search.drift import pooled_spread
-from perftrail.search.scale import Scale, rate_bounds, rate_error
 from perftrail.stats.comparison import Bounds, bounds, centre, log_wealth, scales
+from perftrail.stats.rates import rate_bounds, rate_error
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

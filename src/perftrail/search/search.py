@@ -37,7 +37,7 @@ from perftrail.search.observation import Batch
 from perftrail.search.posterior import Belief, ClaimProgress
 from perftrail.search.rate_guide import RateGuide
 from perftrail.search.rounds import FEWEST_FLAT, FEWEST_ROUNDS, Finding, Rounds
-from perftrail.search.scale import Scale
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -11,7 +11,7 @@ from perftrail.model.wording import change, counted, decimals, duration, percent
 from perftrail.model.wording import scale as scaled
 from perftrail.search.answer import Effect, Verdict
 from perftrail.search.observation import Batch, BootSession, Built, CannotRelink, Unusable
-from perftrail.search.scale import Scale
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.model.metrics import Better, improves
+from perftrail.stats.scale import Scale
 from perftrail.stats.student import normal_cdf
 
 if TYPE_CHECKING:
@@ -297,6 +298,7 @@ class Verdict(StrEnum):
 class Comparison:
     """The ratio second/first (Hodges-Lehmann estimate), its interval and the verdict: ``slower`` for larger values.
 
+    On another `scale`, `effect`, `low`, `high` and `minimum_detectable` are differences second − first.
     `confidence` applies to all intervals of the report together, at any analysis. With fewer than `needed_pairs` the
     interval is the sample's range, with that range's own confidence. `level` is the error of each test of this
     comparison. `minimum_detectable` is the relative change that this many pairs, with this noise, detect in 80 of 100
@@ -313,6 +315,17 @@ class Comparison:
     minimum_detectable: float | None
     verdict: Verdict
     settled: bool
+    scale: Scale = Scale.RATIO
+
+    @property
+    def size(self) -> float:
+        """The effect on the scale: for ratios the logarithm."""
+        return self.scale.size(self.effect)
+
+    @property
+    def bounds(self) -> Bounds:
+        """The interval on the scale."""
+        return Bounds(low=self.scale.size(self.low), high=self.scale.size(self.high))
 
     @property
     def needed_pairs(self) -> int:
@@ -323,7 +336,7 @@ class Comparison:
         """Return the verdict in which ``slower`` means worse, in whichever direction the metric is better."""
         if self.verdict in (Verdict.SAME, Verdict.UNCLEAR):
             return self.verdict
-        return Verdict.FASTER if improves(self.effect, better) else Verdict.SLOWER
+        return Verdict.FASTER if improves(self.size, better, same=0.0) else Verdict.SLOWER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,7 +365,7 @@ class Rule:
     @property
     def log_threshold(self) -> float:
         """The threshold on the scale of logarithms: log(1 + threshold)."""
-        return math.log1p(self.threshold)
+        return Scale.RATIO.on_scale(self.threshold)
 
     @property
     def analyses(self) -> tuple[int, ...]:
@@ -379,13 +392,16 @@ class Rule:
         return max((each for each in self.analyses if least <= each <= pairs), default=pairs)
 
 
-def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comparison:
-    """Compare two subjects by pairs of positive values, in the order of measurement; less is faster.
+def compare(
+    first: Sequence[float], second: Sequence[float], rule: Rule, scale: Scale = Scale.RATIO
+) -> Comparison:
+    """Compare two subjects by pairs of values, in the order of measurement; less is faster.
 
-    The result is valid after any pair: interim analyses do not raise the error. Raises `ValueError` for samples of
-    different lengths, empty samples, and values that are not above zero.
+    `scale` is that of ratios, for positive values, or of differences. The result is valid after any pair: interim
+    analyses do not raise the error. Raises `ValueError` for samples of different lengths, empty samples, and values
+    that have no place on the scale.
     """
-    ratios = log_ratios(first, second)
+    ratios = log_ratios(first, second) if scale is Scale.RATIO else _plain_differences(first, second)
     value = centre(ratios)
     level = rule.level / TESTS
     found = careful_bounds(ratios, level / 2.0)
@@ -393,7 +409,14 @@ def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comp
     if len(ratios) == rule.most:
         last = _signed_rank_bounds(ratios, value, rule.level * LAST)
         low, high = max(low, last[0]), min(high, last[1])
-    return _comparison(ratios, value, (low, high), rule, level=level)
+    return _comparison(ratios, value, (low, high), rule, level=level, scale=scale)
+
+
+def _plain_differences(first: Sequence[float], second: Sequence[float]) -> Floats:
+    differences: Floats = np.array(second, dtype=np.float64) - np.array(first, dtype=np.float64)
+    if not len(differences) or not np.isfinite(differences).all():
+        raise ValueError("a comparison needs pairs of finite values, at least one")
+    return differences
 
 
 def compare_once(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comparison:
@@ -424,6 +447,7 @@ def _comparison(
     *,
     level: float,
     significant: bool = True,
+    scale: Scale = Scale.RATIO,
 ) -> Comparison:
     """Return the comparison for an effect and its bounds. Too few or equal pairs have their range as interval."""
     low, high = bounds
@@ -433,19 +457,20 @@ def _comparison(
         low, high = least, largest
     elif not enough or math.isinf(high - low):
         low, high, enough = least, largest, False
-    verdict = Verdict.UNCLEAR
+    verdict, threshold = Verdict.UNCLEAR, scale.on_scale(rule.threshold)
     if enough:
-        verdict = verdict_of(value, low, high, significant=significant, log_threshold=rule.log_threshold)
+        verdict = verdict_of(value, low, high, significant=significant, log_threshold=threshold)
     return Comparison(
-        effect=math.exp(value),
-        low=math.exp(low),
-        high=math.exp(high),
+        effect=scale.effect(value),
+        low=scale.effect(low),
+        high=scale.effect(high),
         confidence=1.0 - rule.error if enough else 1.0 - 2.0 ** (1 - len(ratios)),
         level=level,
         pairs=len(ratios),
-        minimum_detectable=minimum_detectable_change(low, high, level) if enough else None,
+        minimum_detectable=minimum_detectable_change(low, high, level, scale) if enough else None,
         verdict=verdict,
-        settled=is_settled(verdict, low, high, log_threshold=rule.log_threshold) or len(ratios) >= rule.most,
+        settled=is_settled(verdict, low, high, log_threshold=threshold) or len(ratios) >= rule.most,
+        scale=scale,
     )
 
 
@@ -522,10 +547,10 @@ def log_ratios(first: Sequence[float], second: Sequence[float]) -> Floats:
     return ratios
 
 
-def minimum_detectable_change(low: float, high: float, level: float) -> float:
-    """Return the relative change that an interval of this width (in logarithms) detects with this `POWER`."""
+def minimum_detectable_change(low: float, high: float, level: float, scale: Scale = Scale.RATIO) -> float:
+    """Return the change that an interval of this width, on a scale, detects with this `POWER`."""
     bound = NormalDist().inv_cdf(1.0 - level / 2.0)
-    return math.expm1((bound + NormalDist().inv_cdf(POWER)) * (high - low) / 2.0 / bound)
+    return scale.change((bound + NormalDist().inv_cdf(POWER)) * (high - low) / 2.0 / bound)
 
 
 def verdict_of(value: float, low: float, high: float, *, significant: bool, log_threshold: float) -> Verdict:

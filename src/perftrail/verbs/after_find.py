@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.find.answer import FindAnswerJson, FindTable, FindTableJson, by_culprit
-from perftrail.model.metrics import improves
 from perftrail.model.target import Working
 from perftrail.verbs.backport.revert import RevertJson
 from perftrail.verbs.explain.explain import ExplainReportJson
@@ -92,4 +91,4 @@ def _is_worse(answer: FindAnswer, number: int) -> bool:
     effect = answer.answer.changes[number].effect
     if effect is None or isinstance(answer.target, Working):
         return False
-    return effect.value != 1.0 and not improves(effect.value, answer.target.better)
+    return effect.size != 0.0 and not effect.improves(answer.target.better)

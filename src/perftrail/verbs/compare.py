@@ -7,7 +7,7 @@ blocks.
 
 from __future__ import annotations
 
-import math
+import statistics
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -41,6 +41,7 @@ from perftrail.results.gate import (
     EnvironmentDifference,
     FailedSide,
     Gate,
+    Levels,
     Row,
     levels_of_ratio,
 )
@@ -48,6 +49,8 @@ from perftrail.results.selection import TIMES, Choice
 from perftrail.stats.comparison import FAMILY_ERROR, Verdict
 from perftrail.stats.estimate import estimate
 from perftrail.stats.layout_noise import layout_noise
+from perftrail.stats.rates import rate_estimate
+from perftrail.stats.scale import Scale
 from perftrail.studyfile.reading import mistake
 from perftrail.verbs.backport.patch import find_revision
 
@@ -91,6 +94,8 @@ class ComparedBenchmark:
             clock=clock,
             most_per_layout=most_per_layout,
             strict_maximum=strict_maximum,
+            adapts=True,
+            counted_failures=_counted_failures(targets),
         )
         self._outcomes = self.pairs.outcomes
         self._comparisons: Comparisons[SideName] = Comparisons(self._outcomes)
@@ -157,10 +162,16 @@ class ComparedBenchmark:
         if found is None:
             return Row(metric=metric, note=self._outcomes.why_missing(target))
         base, head = (
-            [replicate.logs[side] for replicate in found.replicates] for side in self._outcomes.sides
+            [replicate.levels[side] for replicate in found.replicates] for side in self._outcomes.sides
         )
-        medians = (estimate([math.exp(value) for value in logs]) for logs in (base, head))
-        levels = levels_of_ratio(*medians, ratio=found.comparison.effect)
+        scale = found.comparison.scale
+        if scale is Scale.RATE:
+            levels = Levels(base=rate_estimate(base), head=rate_estimate(head))
+        else:
+            medians = [estimate([scale.as_value(value) for value in each]) for each in (base, head)]
+            levels = Levels(base=medians[0], head=medians[1])
+        if scale is Scale.RATIO:
+            levels = levels_of_ratio(*medians, ratio=found.comparison.effect)
         return Row(
             metric=metric,
             base=levels.base,
@@ -172,8 +183,10 @@ class ComparedBenchmark:
             layouts=len(found.replicates) if self._outcomes.relinked else 0,
             pinned=self._outcomes.relinked and self.pairs.pins,
             linked=self._outcomes.linked,
+            at_least=target.limit is not None
+            and any(statistics.median(each) >= scale.level(target.limit) for each in (base, head)),
             seconds=self._outcomes.seconds(target),
-            ratios=tuple(math.exp(after - before) for before, after in zip(base, head, strict=True)),
+            ratios=tuple(scale.effect(after - before) for before, after in zip(base, head, strict=True)),
         )
 
 
@@ -191,11 +204,18 @@ def failed_line(session: Session, cell: Cell, failure: Failure, benchmark: str |
     return study_line(failure, session.study, benchmark, cell.subject, eras)
 
 
+def _counted_failures(targets: Sequence[Target]) -> tuple[str, ...]:
+    """Return the stages of failures that are values of a metric; an empty text for all of them."""
+    stages = [""] * any(each.works for each in targets)
+    return (*stages, *(["timeout"] * any(each.limit is not None for each in targets)))
+
+
 def _differs(found: ComparedReplicates[SideName] | None, rule: Rule) -> bool:
     """Whether a metric certainly differs by the threshold or more."""
     if found is None or found.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER):
         return False
-    return max(math.log(found.comparison.low), -math.log(found.comparison.high)) >= rule.log_threshold
+    interval = found.comparison.bounds
+    return max(interval.low, -interval.high) >= found.comparison.scale.on_scale(rule.threshold)
 
 
 MOST_REVISIONS = 400
@@ -344,6 +364,10 @@ class Compare:
         rule = self._rule(different)
         rule = yield from self._measure(different, rule)
         self._notes += self._skipped(different)
+        if repeated := self._session.runner.repeated:
+            self._notes.append(
+                f"repeated {counted(repeated, 'run')} with an end that retry_on names, which is no result"
+            )
         self._notes += [words for benchmark in different if (words := benchmark.pairs.relink_failure_words)]
         rows = sorted(
             (row for benchmark in benchmarks for row in benchmark.rows(rule)), key=lambda row: row.rank

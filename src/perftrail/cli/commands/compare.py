@@ -10,7 +10,9 @@ import click
 from perftrail.cli.command_words import WordsCommand, command_line_options
 from perftrail.cli.options import (
     FRACTION,
+    THRESHOLD,
     as_linked_option,
+    check_threshold,
     engine_option,
     json_option,
     repeated_options,
@@ -18,7 +20,10 @@ from perftrail.cli.options import (
     session_options,
     source_options,
     study_argument,
+    timeout_option,
+    timeout_words,
     with_links,
+    with_timeout,
 )
 from perftrail.errors import UsageError
 from perftrail.model.recipe import PLAIN
@@ -72,7 +77,7 @@ def comparison_options(function: Function) -> Function:
         ),
         click.option(
             "--threshold",
-            type=FRACTION,
+            type=THRESHOLD,
             help="Smallest change that counts."
             " [default: the study's [find] threshold if it is set, else its precision]",
         ),
@@ -141,6 +146,7 @@ def comparison_options(function: Function) -> Function:
     is_flag=True,
     help="If benchmarks are slower, name the responsible functions of the worst three, as perftrail explain does.",
 )
+@timeout_option
 @as_linked_option
 @engine_option
 @source_options
@@ -155,6 +161,7 @@ def command(
     format_name: str,
     output: str | None,
     also: tuple[str, ...],
+    timeout: float | None,
     as_linked: bool,
     engine: str | None,
     line: LineOptions,
@@ -205,6 +212,7 @@ def command(
             ),
             revisions_named(base, head),
         )
+        loaded = with_timeout(loaded, timeout)
         request = comparison_request(loaded, base, head, **comparison)
         gate = options.run(
             loaded,
@@ -213,7 +221,7 @@ def command(
             ),
             engine=engine,
         )
-        gate = _with_commands(gate, study, comparison, sources, options, as_linked=as_linked)
+        gate = _with_commands(gate, study, comparison, sources, options, timeout=timeout, as_linked=as_linked)
         if explained:
             gate = replace(gate, why=_why_slower(gate, loaded, base, head, options))
         write_gate(gate, format_name=format_name, output=output, also=others)
@@ -226,6 +234,8 @@ def comparison_request(
 ) -> CompareRequest:
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.model.notation import parse_duration
+    from perftrail.model.study import RATE_THRESHOLD
+    from perftrail.model.target import WORKS
     from perftrail.results.selection import choose
     from perftrail.verbs.compare import CompareRequest
 
@@ -236,10 +246,23 @@ def comparison_request(
         seconds = None if budget is None else parse_duration(budget)
     except ValueError as error:
         raise UsageError(f"--budget {quoted(str(budget))}: {error}") from error
+    choice = choose(study, benchmarks=comparison["benchmarks"], metrics=comparison["metrics"])
+    check_threshold(
+        threshold,
+        (
+            each
+            for name in study.benchmarks
+            for part in study.variants
+            for each in choice.of(study, name, part)
+        ),
+    )
+    only_works = bool(choice.metrics) and all(each.name == WORKS for each in choice.metrics)
+    if threshold is None and only_works and study.find.threshold is None:
+        threshold = RATE_THRESHOLD
     return CompareRequest(
         base=base,
         head=head,
-        choice=choose(study, benchmarks=comparison["benchmarks"], metrics=comparison["metrics"]),
+        choice=choice,
         fail_on=comparison["fail_on"],
         threshold=threshold,
         confidence=confidence,
@@ -278,10 +301,13 @@ def _with_commands(
     sources: SourceOptions,
     options: SessionOptions,
     *,
+    timeout: float | None,
     as_linked: bool,
 ) -> Gate:
     """Return a comparison with the commands that repeat it, search for its largest change, and explain that change."""
     from glob import escape
+
+    from perftrail.model.target import WORKS
 
     study = repeated_options(path, sources, replace(options, store=None))
     metric_words = [word for metric in comparison["metrics"] for word in ("--metric", metric)]
@@ -295,7 +321,7 @@ def _with_commands(
     ):
         if value is not None:
             words += [option, str(value)]
-    layout_words = ["--as-linked"] * as_linked
+    layout_words = [*timeout_words(timeout), *["--as-linked"] * as_linked]
     words += layout_words
     ends = (gate.base.short, gate.head.short)
     largest = gate.changes[0].metric if gate.changes else None
@@ -304,7 +330,7 @@ def _with_commands(
     find_words = [*changed_words, *(["--variant", variant] if variant else []), "--range", "..".join(ends)]
     find_words += layout_words
     explain_command = ""
-    if largest and gate.head.parents[:1] == (gate.base.id,):
+    if largest and largest.text != WORKS and gate.head.parents[:1] == (gate.base.id,):
         only_words = ["--only", f"variant={escape(variant)}"] if variant else []
         explain_command = (
             f"perftrail explain{shell_words((gate.head.short, *study, *changed_words, *only_words))}"

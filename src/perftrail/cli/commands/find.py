@@ -14,7 +14,9 @@ from perftrail.cli.command_words import WordsCommand, command_line_options, comm
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     FRACTION,
+    THRESHOLD,
     as_linked_option,
+    check_threshold,
     ends,
     engine_option,
     jobs_option,
@@ -23,7 +25,10 @@ from perftrail.cli.options import (
     repeated_options,
     session_options,
     source_options,
+    timeout_option,
+    timeout_words,
     with_links,
+    with_timeout,
 )
 from perftrail.errors import SourceError, UsageError
 from perftrail.model.wording import quoted
@@ -70,7 +75,7 @@ class FindOptions(TypedDict):
     "[default: the study's]",
 )
 @click.option("--variant", metavar="NAME", help="Variant to search. [default: the first]")
-@click.option("--threshold", type=FRACTION, help="Smallest change worth finding. [default: the study's]")
+@click.option("--threshold", type=THRESHOLD, help="Smallest change worth finding. [default: the study's]")
 @click.option(
     "--confidence", type=FRACTION, help="Required probability of the answer. [default: the study's]"
 )
@@ -81,6 +86,7 @@ class FindOptions(TypedDict):
     "[default: the study's; else 1 h, or the time of 24 builds if that is longer]",
 )
 @click.option("--thorough", is_flag=True, help="Also search for changes that a later revision reverted.")
+@timeout_option
 @as_linked_option
 @click.option("--no-prior", is_flag=True, help="Use a uniform prior: every revision is equally likely.")
 @command_line_options
@@ -109,6 +115,7 @@ def command(
     names: tuple[str, ...],
     metrics: tuple[str, ...],
     everything: bool,
+    timeout: float | None,
     as_linked: bool,
     note: bool,
     trailer: bool,
@@ -161,6 +168,7 @@ def command(
         lambda session: ends(session.source.history(overrides["part"])),
         jobs=jobs,
     )
+    loaded = with_timeout(loaded, timeout)
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **overrides)
     search = FindFromNewEnd if has_open_old_end(request.range) else Find
     try:
@@ -189,6 +197,7 @@ def command(
             ["--as-linked"] * as_linked + ["--keep-going"] * keep_going + ["--jobs", str(jobs)] * (jobs > 1)
         )
         run_options += [] if engine is None else ["--engine", engine]
+        run_options += timeout_words(timeout)
         print_find(
             answer,
             FindCommand(
@@ -337,6 +346,8 @@ def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptio
     except TargetError as error:
         named = " ".join(f"--metric {text}" for text in metrics)
         raise UsageError(f"{named}: {error}" if named else str(error)) from error
+    if not isinstance(goal, Working):
+        check_threshold(overrides["threshold"], goal)
     usual = policy.smallest_change
     if isinstance(goal, Working) and policy.threshold is None:
         usual = RATE_THRESHOLD

@@ -17,8 +17,8 @@ from perftrail.present.report.words import certainty_words, revision_mark, row_m
 from perftrail.present.shared_sentences import effect_words, levels_words
 from perftrail.present.why import MOST_IN_SUMMARY, explanation_lines
 from perftrail.results.changes import answers_of
-from perftrail.search.scale import Scale
 from perftrail.search.words import moved
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -49,8 +49,8 @@ from perftrail.present.shared_sentences import (
     sentence,
 )
 from perftrail.results.claims import ClaimVerdict, Power, Ratio, Reach, judge
-from perftrail.search.scale import Scale
 from perftrail.search.words import amount
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -31,6 +31,7 @@ from perftrail.results.rows import by_block
 from perftrail.stats.comparison import FAMILY_ERROR
 from perftrail.stats.comparison import Verdict as ComparisonVerdict
 from perftrail.stats.ratios import compare_over, compare_unpaired, needed_values
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -132,7 +133,7 @@ def _chart(gate: Gate, *, name: str) -> Chart | None:
             verdict=row.word,
         )
         for row in gate.certain_first[:MOST_DRAWN]
-        if row.comparison is not None and row.has_verdict
+        if row.comparison is not None and row.has_verdict and row.scale is Scale.RATIO
     ]
     if not rows:
         return None

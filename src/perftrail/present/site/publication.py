@@ -21,6 +21,7 @@ from perftrail.model.target import shown_metrics
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.gate import headline
 from perftrail.present.site.history import MetricName, joined_values
+from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -171,7 +172,7 @@ def _new_comparisons(
 def _verdicts(gate: Gate) -> Iterator[PublishedVerdict]:
     for row in gate.rows:
         found, effect = row.comparison, {}
-        if found is not None:
+        if found is not None and row.scale is Scale.RATIO:
             effect = {"effect": found.effect, "low": found.low, "high": found.high}
         yield PublishedVerdict(
             benchmark=row.metric.benchmark,

@@ -236,6 +236,10 @@ def check_benchmarks(study: Study, problems: Problems) -> None:
         _check_lines(study, benchmark, path, problems)
         _check_exclusions(study, benchmark, path, problems)
         check_inputs(study, benchmark, path, problems)
+        for index, end in enumerate(benchmark.retry_on):
+            if re.fullmatch(r"exit ([1-9]\d{0,2})|SIG[A-Z0-9]+", end) is None:
+                wrong = f'{quoted(end)} names no end of a program; write "exit 77" or "SIGKILL"'
+                problems.add((*path, "retry_on"), wrong, item=index)
 
 
 def check_suites(study: Study, problems: Problems) -> None:

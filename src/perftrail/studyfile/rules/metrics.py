@@ -93,6 +93,11 @@ def check_find(study: Study, problems: Problems) -> None:
     elif find.variant is not None:
         unknown = f"no variant {quoted(find.variant)}{suggestion(find.variant, study.variants)}"
         problems.add(("find", "variant"), unknown, about=("variants", find.variant))
+    if find.threshold is not None and find.threshold >= 1.0 and not _has_differences(study):
+        problems.add(
+            ("find", "threshold"),
+            'must be below 1, as 0.05 or "5%"; a threshold in a unit needs a metric with scale = "difference"',
+        )
     for index, path in enumerate(find.suspect):
         if wrong := inside_wrong(path, of="the revision's root"):
             problems.add(("find", "suspect"), wrong, item=index)
@@ -108,6 +113,11 @@ def check_find(study: Study, problems: Problems) -> None:
             problems.add(
                 ("find", "metric"), f"{quoted(working[0])} needs its own search; name no other metric"
             )
+
+
+def _has_differences(study: Study) -> bool:
+    declared = [metric.scale for each in study.benchmarks.values() for metric in each.metrics.values()]
+    return "difference" in (*declared, *(each.scale for each in study.derived.values()))
 
 
 def _without_wrong_exclusions(study: Study, problems: Problems) -> Study:

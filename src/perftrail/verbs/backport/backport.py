@@ -140,7 +140,7 @@ class BackportedBenchmark:
     def _result(self, target: Target, rule: Rule) -> MetricResult:
         replicates = self._analysed(target, rule)
         logs = {
-            role: [replicate.logs[role] for replicate in replicates]
+            role: [replicate.levels[role] for replicate in replicates]
             for role in self._outcomes.sides
             if replicates
         }
@@ -169,7 +169,7 @@ def _full_name(study: Study, metric: str) -> str:
 
 def _compared(replicates: Sequence[Replicate[Role]], role: Role, rule: Rule) -> Comparison | None:
     """Compare a subject with the old one; `None` if there is nothing to compare."""
-    return compared(replicates, rule, Role.OLD, role) if replicates and role in replicates[0].logs else None
+    return compared(replicates, rule, Role.OLD, role) if replicates and role in replicates[0].levels else None
 
 
 def _retained(logs: Mapping[Role, Sequence[float]], rule: Rule) -> RetainedGain | None:

@@ -106,17 +106,17 @@ class WatchedBenchmark:
         for target in self.targets:
             replicates = self.pairs.outcomes.replicates(target)
             centre = (
-                statistics.median(replicate.logs[self.reference] for replicate in replicates)
+                statistics.median(replicate.levels[self.reference] for replicate in replicates)
                 if replicates
                 else 0.0
             )
             known = self._measured_as.items()
             yield WatchedMetric(
                 target=target,
-                reference_logs=tuple(replicate.logs[self.reference] - centre for replicate in replicates),
+                reference_logs=tuple(replicate.levels[self.reference] - centre for replicate in replicates),
                 log_ratios={
                     name: tuple(
-                        replicate.logs[side] - replicate.logs[self.reference] for replicate in replicates
+                        replicate.levels[side] - replicate.levels[self.reference] for replicate in replicates
                     )
                     for name, side in known
                     if side != self.reference and replicates

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from perftrail.errors import LauncherError, NoticeFailed
 from perftrail.model.build import content_key
 from perftrail.model.json_data import json_of
-from perftrail.model.metrics import improves
 from perftrail.model.process import Command, Exited, describe_end
-from perftrail.model.wording import change as relative
 from perftrail.model.wording import counted, quoted
 from perftrail.process.launcher import Launcher
+from perftrail.search.words import moved
 from perftrail.verbs.watch.state import PendingMessage
 from perftrail.webhook_and_mail import MailServer, Message, post, send_mail, send_within
 
@@ -210,8 +209,8 @@ def message(
     """Return the message about one change of a search's answer, for all receivers; `describe` words the change."""
     change = answer.answer.changes[number]
     culprits = answer.candidates(change)
-    effect = "" if change.effect is None else f" {relative(change.effect.value)}"
-    good = change.effect is not None and improves(change.effect.value, alarm.target.better)
+    effect = "" if change.effect is None else f" {moved(change.effect, answer.unit_of_differences)}"
+    good = change.effect is not None and change.effect.improves(alarm.target.better)
     word = "better" if good else "worse"
     lines = [
         f"{describe(answer, number)}.",
