@@ -139,9 +139,11 @@ class History:
         return [each["verdict"] for each in answer["comparisons"]], " ".join(done.stderr.split())
 
     def find(self) -> str:
-        """Search the whole history; return the verdict."""
+        """Search the whole history; return the verdict. The answer states its environment."""
         done = perftrail("find", self.revisions[0], self.revisions[-1], self.study, "--json")
-        return str(json.loads(done.stdout)["verdict"])
+        answer = json.loads(done.stdout)
+        assert any(tool.startswith("cc: ") for tool in answer["tools"])
+        return str(answer["verdict"])
 
 
 def make(directory: Path, case: Case) -> History:

@@ -244,6 +244,7 @@ class FindAnswerJson(PinsJson):
     below_threshold: Annotated[list[FindChangeJson], "changes that exist and are smaller than the threshold"]
     suspected: list[SuspicionJson]
     machine: str
+    tools: Annotated[list[str], "the versions of the tools that built all measured revisions"]
     boots: list[MachineBootJson]
     other_machines: list[str]
     priors: list[str]
@@ -347,7 +348,8 @@ class FindAnswer:
     `inside` is, for each change by its number, the search inside its merge; `also` lists other metrics that
     changed. `broken_ranges` are ranges of unusable revisions. `priors` describes the prior in words. `discarded`
     samples were noisy and were repeated; `noisy` samples were used although noisy; `repeated` runs had an end that
-    is no result. `boots` are the machine's boot sessions of the samples. `other_machines` describes other machines
+    is no result. `boots` are the machine's boot sessions of the samples, `tools` the versions
+    of the tools of all builds. `other_machines` describes other machines
     with the same search. `new` is the work that this command performed; the rest was stored. `with_notes`: the
     search was asked to use the revisions' messages as a prior. `linked`: whether a linker produced the measured
     program. `can_relink`: whether it can be linked in other layouts; `pinned`: by recorded links, which place
@@ -372,6 +374,7 @@ class FindAnswer:
     repeated: int = 0
     noisy: int = 0
     boots: tuple[MachineBoot, ...] = ()
+    tools: tuple[str, ...] = ()
     other_machines: tuple[str, ...] = ()
     with_notes: bool = False
     pins: Pins = NO_PINS
@@ -494,6 +497,7 @@ class FindAnswer:
             "below_threshold": [self._change(None, each) for each in self.answer.below_threshold],
             "suspected": [self._suspected(each) for each in self.answer.suspected],
             "machine": self.machine,
+            "tools": list(self.tools),
             "boots": [boot.as_json() for boot in self.boots],
             "other_machines": list(self.other_machines),
             "priors": list(self.priors),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 from perftrail.measure.events import BuildFinished, Stepped
 from perftrail.model.build import Built, Failure
 from perftrail.model.json_data import json_of
+from perftrail.model.measurement import tool_version
 from perftrail.model.store_records import StepRecord
 from perftrail.model.subject import Subject
 from perftrail.process.machine.facts import FINGERPRINT
@@ -159,6 +160,7 @@ class Ledger:
         self._began = session.clock()
         self._seconds_of_new_builds: dict[tuple[str, str], float] = {}
         self._timed: set[str] = set()
+        self._tools: tuple[str, ...] | None = None
         self.invocations: set[InvocationKey] = set()
         self.attempted: set[str] = set()
         self.seconds = 0.0
@@ -217,7 +219,15 @@ class Ledger:
         result = yield from self._counted(self._session.subject_builder.ready(cell, layout=layout))
         if not (isinstance(result, Failure) and result.stage == "skipped"):
             self.attempted.add(cell.subject.revision.id)
+        if not isinstance(result, Failure) and (origin := result.runnable.origin) is not None:
+            every = origin.tools if self._tools is None else self._tools
+            self._tools = tuple(tool for tool in every if tool in origin.tools)
         return result
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The versions of the tools that all builds and benchmarks use."""
+        return tuple(filter(None, map(tool_version, self._tools or ())))
 
     def build_all(self, revisions: Iterable[Revision], *, variant: str) -> Generator[Event, None, None]:
         """Build several revisions in parallel; a build counts, with its seconds, once the search requests it."""
