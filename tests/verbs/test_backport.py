@@ -231,6 +231,15 @@ def test_one_build_is_started_once_for_both(tmp_path: Path) -> None:
     assert {number_of(words) for words in starter.started} == {0, 1}
 
 
+def test_all_builds_are_confirmed(tmp_path: Path) -> None:
+    source = FakeSource(3)
+    builder = FakeBuilder(source)
+    drain(
+        Backport(session_of(tmp_path, speeds(1.0, 0.5, 0.5), builder=builder, source=source), FITTED).events()
+    )
+    assert sorted(builder.decisive) == ["r0", "r1", "r2"]
+
+
 @pytest.mark.parametrize(("broken", "verdict"), [("r0", "failed"), ("r2", "failed"), ("r1", "unclear")])
 def test_a_failed_build_is_reported(tmp_path: Path, broken: str, verdict: str) -> None:
     source = FakeSource(3)

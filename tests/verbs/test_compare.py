@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from perftrail.errors import StudyError, UsageError
-from perftrail.measure.events import BudgetTooSmall, Invoked, Progress, SameArtefact
+from perftrail.errors import ChangedEnvironment, StudyError, UsageError
+from perftrail.measure.events import BudgetTooSmall, BuilderMessage, Invoked, Progress, SameArtefact
 from perftrail.measure.session import Session
+from perftrail.measure.subjects import retry_stale_builds
 from perftrail.model.benchmark import Benchmark
+from perftrail.model.build import Recipe
 from perftrail.model.measurement import Conditions
 from perftrail.model.metrics import Derived, Metric
 from perftrail.model.process import Command, Exited, Ran
 from perftrail.model.recipe import Build, Variant, VariantRun
 from perftrail.model.source import Source
 from perftrail.model.study import Invocations, MeasurePolicy, Study
+from perftrail.model.subject import Subject
 from perftrail.model.target import parse_metric
 from perftrail.present.outdated import comparison_notes, sample_notes
 from perftrail.results.gate import Gate, Row, stored_comparisons
@@ -111,6 +115,41 @@ def test_equal_builds_are_the_same_and_nothing_is_started(tmp_path: Path) -> Non
     assert any(isinstance(event, SameArtefact) for event in events)
     assert only(found).one_build
     assert (found.verdict, found.exit_code) == (Verdict.SAME, 0)
+
+
+def test_both_builds_are_confirmed_before_anything_is_measured(tmp_path: Path) -> None:
+    class Refused(FakeBuilder):
+        """A builder whose builds of an earlier session have other outputs now."""
+
+        def confirm(self, decisive: Iterable[tuple[Subject, Recipe]] = ()) -> None:
+            super().confirm(decisive)
+            raise ChangedEnvironment(("key",), since="2026-11-01")
+
+    started, source = starter(1.0, 1.0), FakeSource(2)
+    builder = Refused(source)
+    with pytest.raises(ChangedEnvironment):
+        gate(session_of(tmp_path, started, source=source, builder=builder))
+    assert (builder.decisive, started.started) == (["r0", "r1"], [])
+
+
+def test_a_comparison_starts_again_with_new_builds_after_a_change_of_the_environment(tmp_path: Path) -> None:
+    class Changed(FakeBuilder):
+        """A builder that notices another environment once."""
+
+        def confirm(self, decisive: Iterable[tuple[Subject, Recipe]] = ()) -> None:
+            super().confirm(decisive)
+            if len(self.decisive) == 2:
+                raise ChangedEnvironment(("key",), since="2026-11-01")
+
+    source = FakeSource(2)
+    session = session_of(tmp_path, starter(1.0, 1.0), source=source, builder=Changed(source))
+    request = CompareRequest(base="r0", head="r1", choice=WALL, fail_on="any")
+    events, found = drain(
+        retry_stale_builds(session.subject_builder, lambda: Compare(session, request).events())
+    )
+    assert found.verdict == Verdict.SAME
+    texts = [each.text for each in events if isinstance(each, BuilderMessage)]
+    assert [text for text in texts if text.startswith("the environment of builds changed since 2026-11-01")]
 
 
 def test_the_forecast_is_about_all_benchmarks(tmp_path: Path) -> None:

@@ -101,6 +101,15 @@ def explain(
     return explained
 
 
+def test_both_builds_are_confirmed(tmp_path: Path) -> None:
+    source = FakeSource(2)
+    builder = FakeBuilder(source)
+    starter = FakeStarter(seconds=lambda _: 1.0)
+    session = a_session(a_study(), tmp_path, source=source, starter=starter, builder=builder)
+    drain(Explain(session, PAIR, profilers=(), selection=Selection()).events())
+    assert sorted(builder.decisive) == ["r0", "r1"]
+
+
 def steps(tmp_path: Path, *profilers: Profiler, points: tuple[int, ...] = (1,)) -> list[str]:
     """Return the purposes of all steps of an explanation at some points."""
     source = FakeSource(2)

@@ -75,6 +75,7 @@ def command(
     An interrupted back-port resumes. Exits with 1 if the change does not apply, or if the patched revision cannot be
     built or measured. perftrail then explains the conflict or the failure.
     """
+    from perftrail.measure.subjects import retry_stale_builds
     from perftrail.verbs.backport.backport import Backport
     from perftrail.verbs.backport.patch import (
         BackportConflict,
@@ -102,7 +103,12 @@ def command(
     if written:
         write_patch(file, fitted)
     report = options.run(
-        loaded, lambda session: Backport(session, fitted).events(), patched=fitted.patched, engine=engine
+        loaded,
+        lambda session: retry_stale_builds(
+            session.subject_builder, lambda: Backport(session, fitted).events()
+        ),
+        patched=fitted.patched,
+        engine=engine,
     )
     _print_report(report, written=str(file) if written else None, given=patch, as_json=as_json)
     if not report.measured:

@@ -135,6 +135,7 @@ def explain(
 
     Without a selection, the points are those of the stored searches that found the revision, or else all.
     """
+    from perftrail.measure.subjects import retry_stale_builds
     from perftrail.results.changes import searched_targets
     from perftrail.results.selection import metric_targets, select
     from perftrail.verbs.explain.explain import Explain, find_pair
@@ -150,13 +151,16 @@ def explain(
         searched = (
             () if selected else searched_targets(study, session.store.searches(), culprit=pair.culprit.id)
         )
-        return Explain(
-            session,
-            pair,
-            profilers=profilers,
-            function_profilers=functions,
-            selection=selection.at(searched) if searched else selection,
-            searched=tuple(each.name for each in searched),
-        ).events()
+        return retry_stale_builds(
+            session.subject_builder,
+            lambda: Explain(
+                session,
+                pair,
+                profilers=profilers,
+                function_profilers=functions,
+                selection=selection.at(searched) if searched else selection,
+                searched=tuple(each.name for each in searched),
+            ).events(),
+        )
 
     return options.run(study, work)

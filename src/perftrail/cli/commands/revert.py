@@ -105,6 +105,7 @@ def revert(
 
 
 def _measured(study: Study, fitted: Fitted, *, options: SessionOptions, engine: str | None) -> Reverted:
+    from perftrail.measure.subjects import retry_stale_builds
     from perftrail.verbs.backport.backport import Backport
     from perftrail.verbs.backport.patch import BackportConflict, patch_file, write_patch
     from perftrail.verbs.backport.revert import RevertReport
@@ -115,6 +116,11 @@ def _measured(study: Study, fitted: Fitted, *, options: SessionOptions, engine: 
     if file is not None:
         write_patch(file, fitted)
     report = options.run(
-        study, lambda session: Backport(session, fitted).events(), patched=fitted.patched, engine=engine
+        study,
+        lambda session: retry_stale_builds(
+            session.subject_builder, lambda: Backport(session, fitted).events()
+        ),
+        patched=fitted.patched,
+        engine=engine,
     )
     return RevertReport(backport=report, file=None if file is None else str(file))

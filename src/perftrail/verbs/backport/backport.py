@@ -212,6 +212,11 @@ class Backport:
                 for by_role in ready_cells.values()
                 if by_role.keys() >= {Role.OLD, Role.PATCHED}
             ]
+        yield from self._session.subject_builder.confirm(
+            Subject(revision=revision, variant=variant)
+            for variant in variants
+            for revision in self._revisions.values()
+        )
         rule = rule_for(self._session.study.measure, sum(each.comparisons for each in benchmarks))
         for each in benchmarks:
             yield from each.events(rule)

@@ -357,6 +357,11 @@ class Explain:
             before = yield from self._build(self._pair.against, variant)
             after = yield from self._build(self._pair.culprit, variant)
             pairs += [(before[key], ready) for key, ready in after.items() if key in before]
+        yield from self._session.subject_builder.confirm(
+            Subject(revision=revision, variant=variant)
+            for variant in self._session.study.variants
+            for revision in (self._pair.against, self._pair.culprit)
+        )
         self._plan.points = sum(before.runnable.key != after.runnable.key for before, after in pairs)
         reports = []
         for each in pairs:
