@@ -80,7 +80,7 @@ UNREADABLE: dict[str, tuple[Damage, str]] = {
     "random pages": (random_pages, "malformed|damaged"),
     "newer version": (
         statement("UPDATE perftrail_schema SET version = version + 900"),
-        "schema is version 910",
+        "schema is version 911",
     ),
     "no version": (statement("DELETE FROM perftrail_schema"), "schema version"),
     "negative version": (statement("UPDATE perftrail_schema SET version = -version"), "schema version"),

@@ -17,7 +17,7 @@ from perftrail.store.damage import DAMAGED
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-FORMAT = 10
+FORMAT = 11
 """Version of the tables in `schema`."""
 
 NOTHING = 0
