@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.cli.commands.report import scaling_and_growth_sections
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.json_data import Json
@@ -19,7 +18,7 @@ from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy
 from perftrail.model.subject import Revision
 from perftrail.present.growth import print_growth
 from perftrail.present.report.data import read_report_data
-from perftrail.present.report.report import make_report
+from perftrail.present.report.report import make_report, report_of
 from perftrail.present.scaling import print_scalings
 from perftrail.present.tables import print_rows
 from perftrail.results.changes import FEW, revisions_to_describe
@@ -149,7 +148,9 @@ def test_a_report_shows_the_growth_of_the_same_revisions_as_show(
     shown = show(session)
     print_growth(shown.growths, shown.described_growths())
     printed = [line.strip() for line in capsys.readouterr().out.splitlines() if " along size: " in line]
-    page = make_report(session, tmp_path, further_sections=scaling_and_growth_sections)
+    page = make_report(session, tmp_path)
+    in_dashboard = report_of(read_report_data(session, tmp_path))
+    assert [each.name for each in in_dashboard.sections] == [each.name for each in page.sections]
     [section] = [each for each in page.sections if each.name == "growth"]
     assert section.paragraphs[:1] == (
         "Growth is described for 2 of 6 revisions: the first and the last that were measured.",

@@ -67,7 +67,6 @@ def publish(
     """Publish a study into a directory; return what was written."""
     from datetime import UTC, datetime
 
-    from perftrail.cli.commands.report import scaling_and_growth_sections
     from perftrail.opening import open_view, results_directory
     from perftrail.present.report.data import read_report_data
     from perftrail.present.report.report import report_of
@@ -81,7 +80,7 @@ def publish(
     site = Site(directory)
     with open_view(study, store=store) as view:
         data = read_report_data(view, results_directory(study, store), engine=engine)
-        page = report_of(data, further_sections=scaling_and_growth_sections, on_chart=drawings.begin)
+        page = report_of(data, on_chart=drawings.begin)
         print_source_age(view)
         with site.locked():
             reports = site.reports()

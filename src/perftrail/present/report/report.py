@@ -22,6 +22,7 @@ from perftrail.present.flame_graph import stored_flame_graph
 from perftrail.present.html_page import Fact, Listing, Page, Section, Table, log_end, study_text
 from perftrail.present.outdated import sample_notes
 from perftrail.present.report.answer import claims_section, search_section, verdict
+from perftrail.present.report.axes import scaling_and_growth_sections
 from perftrail.present.report.comparisons import compare_subjects, compared_sections, comparison_section
 from perftrail.present.report.curves import all_benchmarks_section, curve_sections, samples_section
 from perftrail.present.report.data import read_report_data
@@ -324,25 +325,20 @@ def make_report(
     view: View,
     results: Path,
     *,
-    further_sections: Callable[[ReportData], tuple[Section, ...]] = lambda _: (),
     engine: Engine | None = None,
     on_chart: Callable[[Chart], None] | None = None,
 ) -> Page:
     """Return the report of a study. Builds and measures nothing.
 
-    `results` is the directory of quoted logs. `further_sections` returns sections that follow the charts. `engine`
-    computes change points; `on_chart` is called with each chart as soon as it is known. Raises `NoAnswer` for an empty
-    store.
+    `results` is the directory of quoted logs. `engine` computes change points; `on_chart` is called with each chart as
+    soon as it is known. Raises `NoAnswer` for an empty store.
     """
-    return report_of(
-        read_report_data(view, results, engine=engine), further_sections=further_sections, on_chart=on_chart
-    )
+    return report_of(read_report_data(view, results, engine=engine), on_chart=on_chart)
 
 
 def report_of(
     data: ReportData,
     *,
-    further_sections: Callable[[ReportData], tuple[Section, ...]] = lambda _: (),
     on_chart: Callable[[Chart], None] | None = None,
 ) -> Page:
     """Return the report of the data, like `make_report`."""
@@ -371,7 +367,7 @@ def report_of(
             *([claims] if claims is not None else []),
             *([search] if search is not None else []),
             *results[1:],
-            *further_sections(data),
+            *scaling_and_growth_sections(data),
             *about_sections(data),
         ),
         written_by=f"Written by perftrail {__version__}",
