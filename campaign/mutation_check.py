@@ -114,9 +114,9 @@ BUGS = (
     ),
     Bug(
         kind="an ignored noisy flag: pairs of a comparison",
-        file="src/perftrail/measure/pairs.py",
-        right="found.append(each or (number >= PAIRS_BEFORE_NOISE_DECISION and 2 * noisy > number))",
-        wrong="found.append(each or number >= PAIRS_BEFORE_NOISE_DECISION)",
+        file="src/perftrail/model/noisy_samples.py",
+        right="return number >= LEAST_TO_DECIDE and 2 * noisy > number",
+        wrong="return number >= LEAST_TO_DECIDE",
         tests=("tests/measure",),
     ),
     Bug(

@@ -13,11 +13,11 @@ import pytest
 from perftrail.errors import NoAnswer
 from perftrail.find.answer import FindAnswer, FindRequest, FindTable
 from perftrail.find.find import Find
-from perftrail.find.sampler import FIRST_REPEATS
 from perftrail.measure.events import Stepped
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived, Metric
+from perftrail.model.noisy_samples import LEAST_TO_DECIDE
 from perftrail.model.process import Exited
 from perftrail.model.target import Goal, resolve, resolve_goal
 from perftrail.present.answer_details import noise_words, print_find
@@ -296,8 +296,8 @@ def test_on_a_busy_machine_noisy_samples_are_used_after_the_first_repeats(tmp_pa
     )
     _, answer = find(session)
     assert answer.answer.changes[0].positions == (20,)
-    assert answer.discarded == FIRST_REPEATS
-    assert answer.noisy > FIRST_REPEATS
+    assert answer.discarded == LEAST_TO_DECIDE
+    assert answer.noisy > LEAST_TO_DECIDE
 
 
 def test_noise_is_mentioned_in_an_answer_without_a_change(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perftrail.model.measurement import FlaggedSample
+from perftrail.model.noisy_samples import ENOUGH_QUIET, FlaggedSample
 from perftrail.present.report.comparisons import SubjectComparison
-from perftrail.results.pairs import BUSY, ENOUGH_QUIET_PAIRS, Pair, decides, paired, usable_pairs
+from perftrail.results.pairs import BUSY, Pair, decides, paired, usable_pairs
 from perftrail.stats.comparison import Rule, compare
 
 
@@ -39,10 +39,10 @@ def test_a_pair_is_quiet_where_nothing_disturbed_either() -> None:
 
 
 def test_disturbed_pairs_are_left_out_only_where_enough_others_are_left() -> None:
-    many = [1.0] * (ENOUGH_QUIET_PAIRS + 1)
+    many = [1.0] * (ENOUGH_QUIET + 1)
     enough = paired(values(*many, busy=frozenset({0})), values(*many))
     too_few = paired(values(*many, busy=frozenset({0, 1})), values(*many))
-    assert [len(each) for each in usable_pairs([enough])] == [ENOUGH_QUIET_PAIRS]
+    assert [len(each) for each in usable_pairs([enough])] == [ENOUGH_QUIET]
     assert [len(each) for each in usable_pairs([too_few])] == [len(many)]
 
 

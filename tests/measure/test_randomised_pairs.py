@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.measure.pairs import PAIRS_BEFORE_NOISE_DECISION, counted
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Conditions, Measurement
+from perftrail.model.noisy_samples import LEAST_TO_DECIDE, counted
 from perftrail.model.patch import Patch, Patched
 from perftrail.model.plan import cells
 from perftrail.model.process import Command, Ran
@@ -192,7 +192,7 @@ def test_on_a_machine_that_is_always_busy_pairs_count_from_when_that_is_known(tm
     )
     found = compared(session)
     assert found.verdict is Verdict.SLOWER
-    assert only(found).discarded == PAIRS_BEFORE_NOISE_DECISION
+    assert only(found).discarded == LEAST_TO_DECIDE
     assert only(found).noisy == only(found).pairs
     assert "the machine was always busy" in FORMATS["plain"](found)
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.model.measurement import NOISE, Conditions, FlaggedSample, Quiet, flags, select_samples, weight
+from perftrail.model.measurement import Conditions, Quiet, flags
+from perftrail.model.noisy_samples import NOISE, FlaggedSample, select_samples, weight
 
 MARKED = st.lists(
     st.builds(

@@ -12,7 +12,8 @@ import pytest
 
 import perftrail
 from perftrail import studyfile
-from perftrail.model.measurement import Draw, InvocationKey, Machine, Measurement, Runnable, weight
+from perftrail.model.measurement import Draw, InvocationKey, Machine, Measurement, Runnable
+from perftrail.model.noisy_samples import weight
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Revision, Subject
 from perftrail.notebook.opened import MeasuredCells, samples_table

@@ -130,7 +130,20 @@ def test_failed_and_noisy_samples_are_counted_and_the_failed_ones_have_no_value(
     evidence.add(type(observation)(samples=(*observation.samples, *bad), seconds=4.0))
     assert evidence.count(3) == 2
     assert evidence.invocations == 4
-    assert evidence.noisy_share == 0.25
+    assert not evidence.is_always_noisy
+
+
+def test_a_noisy_sample_cancels_its_pair_until_most_samples_are_noisy() -> None:
+    def round_of(noisy: bool) -> Batch:
+        samples = Sample(position=0, value=0.0), Sample(position=99, value=0.5, noisy=noisy)
+        return Batch(samples=samples, seconds=2.0, certificate=True)
+
+    evidence = evidence_of(*[round_of(noisy) for noisy in (False, True, False)])
+    assert [sorted(each) for each in evidence.rounds] == [[0, 99], [0], [0, 99]]
+    spoilt = [Sample(position=position, value=0.5, noisy=True) for position in (0, 99)]
+    for _ in range(3):
+        evidence.add(Batch(samples=tuple(spoilt), seconds=2.0, certificate=True))
+    assert all(sorted(each) == [0, 99] for each in evidence.rounds)
 
 
 def test_samples_of_different_layouts_are_separate() -> None:

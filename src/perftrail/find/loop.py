@@ -22,7 +22,8 @@ from perftrail.measure.failure_groups import same_reason
 from perftrail.measure.pairs import logarithm
 from perftrail.model.build import Built as KnownBuild
 from perftrail.model.build import Failure
-from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, select_samples
+from perftrail.model.measurement import Measurement, Runnable
+from perftrail.model.noisy_samples import FlaggedSample, select_samples
 from perftrail.model.placeholders import names
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject

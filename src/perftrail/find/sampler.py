@@ -9,7 +9,8 @@ from perftrail.find.journal import NO_BOOT
 from perftrail.measure.pairs import scaled_value, value_of
 from perftrail.measure.subjects import PlannedInvocation, Ready
 from perftrail.model.build import Failure, content_key
-from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
+from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of
+from perftrail.model.noisy_samples import is_always_noisy, weight
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
 from perftrail.search import Batch, BootSession, Built, CannotRelink, Sample, Unusable
@@ -25,12 +26,6 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.search import Measure
-
-FIRST_REPEATS = 4
-"""Number of noisy samples that are repeated before perftrail checks whether repeating helps."""
-
-LEAST_QUIET_SHARE = 0.25
-"""The share of repeated samples that must be quiet for further repetition."""
 
 LAYOUTS_AT_ONCE = 8
 """Number of layouts linked at once."""
@@ -101,7 +96,7 @@ class Sampler:
         self._values: dict[str, int] = dict.fromkeys(targets, 0)
         self._linked_layouts = range(0)
         self._unpinned = ""
-        self._quiet_repeats = 0
+        self._first_samples = self._noisy_first_samples = 0
         self.discarded = 0
         self.noisy = 0
         self.blocks: list[Block] = []
@@ -289,7 +284,6 @@ class Sampler:
                 seconds += spent
                 self.discarded += 1
                 if self._has_value(other) and not _is_noisy(other):
-                    self._quiet_repeats += 1
                     sample = other
             found.append((position, sample))
             if self._has_value(sample):
@@ -391,9 +385,11 @@ class Sampler:
     def _wants_another(self, sample: dict[Point, Outcome], measure: Measure) -> bool:
         if measure.certificate or self._has_only_amounts:
             return False
-        if not self._has_value(sample) or not _is_noisy(sample):
-            return False
-        return self.discarded < FIRST_REPEATS or self._quiet_repeats >= LEAST_QUIET_SHARE * self.discarded
+        noisy = self._has_value(sample) and _is_noisy(sample)
+        wanted = noisy and not is_always_noisy(self._noisy_first_samples, self._first_samples)
+        self._first_samples += 1
+        self._noisy_first_samples += noisy
+        return wanted
 
     def _warm_up(self, ready_cells: Sequence[Ready]) -> Generator[Event, None, Failure | None]:
         """Run each point's warm-ups; return a failure if there is one."""

@@ -16,14 +16,8 @@ from perftrail.errors import NoAnswer
 from perftrail.measure.events import Invoked, Invoking
 from perftrail.measure.subjects import PlannedInvocation
 from perftrail.model.benchmark import Value
-from perftrail.model.measurement import (
-    UNDRAWN,
-    FailedInvocation,
-    InvocationKey,
-    Measurement,
-    enough_quiet,
-    weight,
-)
+from perftrail.model.measurement import UNDRAWN, FailedInvocation, InvocationKey, Measurement
+from perftrail.model.noisy_samples import enough_quiet, weight
 from perftrail.stats.estimate import enough
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ from perftrail.measure.events import GivenUp, Progress, SameArtefact
 from perftrail.measure.invocation_runner import mean_seconds, most_failed
 from perftrail.model.build import Failure, content_key
 from perftrail.model.expression import ExpressionError, evaluate
-from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
+from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of
 from perftrail.model.metrics import COUNTED
+from perftrail.model.noisy_samples import LEAST_TO_DECIDE, counted, weight
 from perftrail.model.plan import larger
 from perftrail.model.program import unpinned_words
 from perftrail.stats.comparison import FAMILY_ERROR, Comparison, Rule, compare
@@ -108,9 +109,6 @@ def logarithm(target: Target, measurements: Mapping[Point, Measurement]) -> floa
     value = positive_value(target, measurements)
     return value if isinstance(value, Failure) else math.log(value)
 
-
-PAIRS_BEFORE_NOISE_DECISION = 6
-"""Number of pairs after which perftrail decides whether the machine is always noisy."""
 
 Side = TypeVar("Side", bound=str)
 """The names of the subjects of a comparison: ``old`` and ``patched``, ``base`` and ``head``."""
@@ -218,7 +216,7 @@ class PairedOutcomes(Generic[Side]):
     @staticmethod
     def maximum(rule: Rule) -> int:
         """Return the maximum number of replicates of a rule, including replacements of noisy ones."""
-        return 2 * rule.most + PAIRS_BEFORE_NOISE_DECISION
+        return 2 * rule.most + LEAST_TO_DECIDE
 
     def pairs_by_layout(self) -> Mapping[int, int]:
         """Number of pairs that were started with each layout."""
@@ -370,20 +368,6 @@ class PairedOutcomes(Generic[Side]):
 def flags_of(outcomes: Iterable[Outcome]) -> set[str]:
     """Return the flags of several measurements."""
     return {flag for each in outcomes if isinstance(each, Measurement) for flag in each.flags}
-
-
-def counted(quiet: Sequence[bool]) -> list[bool]:
-    """Return which pairs count: quiet ones, and noisy ones if most of the earlier pairs, at least 6, were noisy.
-
-    >>> counted([True, False, True]), counted([False] * 8)[-3:]
-    ([True, False, True], [False, True, True])
-    """
-    noisy = 0
-    found = []
-    for number, each in enumerate(quiet):
-        found.append(each or (number >= PAIRS_BEFORE_NOISE_DECISION and 2 * noisy > number))
-        noisy += not each
-    return found
 
 
 def _mean(pairs: Sequence[Replicate[Side]]) -> Replicate[Side]:

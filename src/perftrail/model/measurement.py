@@ -3,7 +3,7 @@
 `drawn_environment` derives from a seed the build's path, the size of the environment, and interpreters' hash seeds.
 The build's path and the environment's size can change a program's speed although its code is the same (Mytkowicz et
 al., ASPLOS 2009). Drawn again for each block, they become noise that repetition averages out. `flags` names the
-disturbances of a sample, and `select_samples` chooses the samples of an estimate.
+disturbances of a sample.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Literal
 
 from perftrail.model.benchmark import Point
 from perftrail.model.build import Failure, Stage, content_key
+from perftrail.model.noisy_samples import NOISE
 from perftrail.model.notation import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
 
 Phase = Literal["warmup", "sample"]
@@ -218,9 +219,6 @@ ForeignMethod = Literal["cpuacct", "proc-stat"]
 
 QuietAction = Literal["flag", "refuse", "wait"]
 
-NOISE = ("busy", "stolen", "throttled", "swapped", "suspended")
-"""Flags of noisy samples: something other than the program affected their values."""
-
 STOLEN_SHARE = 0.2
 """Stolen time above this share of the threshold is noise: a hypervisor takes it from the running process."""
 
@@ -229,9 +227,6 @@ PRESSED = 0.01
 
 SUSPENDED_SECONDS = 0.001
 """Smaller differences of two clocks, read one after the other, are not a suspend."""
-
-ENOUGH_QUIET = 10
-"""This number of quiet samples always suffices: ten give a 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,63 +310,6 @@ def flags(conditions: Conditions, threshold: float) -> tuple[str, ...]:
         "suspended": conditions.suspended_seconds > SUSPENDED_SECONDS,
     }
     return tuple(flag for flag in NOISE if disturbed[flag])
-
-
-def weight(flags: Iterable[str]) -> float:
-    """Return the weight of a sample with these flags: 0 if one of them means noise, else 1.
-
-    >>> weight(("output-cut",)), weight(("busy",))
-    (1.0, 0.0)
-    """
-    return 0.0 if any(flag in NOISE for flag in flags) else 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlaggedSample:
-    """A value with the flags of its sample."""
-
-    value: float
-    flags: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectedSamples:
-    """The values of an estimate, and a note on noisy samples; empty without noise."""
-
-    values: tuple[float, ...]
-    note: str = ""
-
-
-def select_samples(samples: Sequence[FlaggedSample], *, least: int) -> SelectedSamples:
-    """Choose the samples of an estimate: the quiet ones if they suffice, else all.
-
-    `least` samples suffice, or `ENOUGH_QUIET` if that is fewer. This assumes that noise flags are independent of the
-    program's own value: they describe other processes.
-
-    >>> select_samples([FlaggedSample(value=1.0), FlaggedSample(value=9.0, flags=("busy",))], least=1)
-    SelectedSamples(values=(1.0,), note='discarded 1 of 2 samples (busy)')
-    >>> select_samples([FlaggedSample(value=1.0), FlaggedSample(value=9.0, flags=("busy",))], least=2)
-    SelectedSamples(values=(1.0, 9.0), note='used all samples; 1 of 2 noisy (busy)')
-    """
-    quiet = [sample.value for sample in samples if weight(sample.flags) > 0.0]
-    noisy = len(samples) - len(quiet)
-    if noisy == 0:
-        return SelectedSamples(values=tuple(quiet))
-    known = {flag for sample in samples for flag in sample.flags}
-    reasons = ", ".join(flag for flag in NOISE if flag in known)
-    if enough_quiet(len(quiet), least=least):
-        return SelectedSamples(
-            values=tuple(quiet), note=f"discarded {noisy} of {len(samples)} samples ({reasons})"
-        )
-    return SelectedSamples(
-        values=tuple(sample.value for sample in samples),
-        note=f"used all samples; {noisy} of {len(samples)} noisy ({reasons})",
-    )
-
-
-def enough_quiet(count: int, *, least: int) -> bool:
-    """Return whether this number of quiet samples suffices: `least`, or `ENOUGH_QUIET` if that is fewer."""
-    return count >= min(least, ENOUGH_QUIET)
 
 
 PADDING = "PERFTRAIL_PADDING"

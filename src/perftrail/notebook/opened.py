@@ -17,7 +17,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # it has no type hints
 from perftrail._version import __version__
 from perftrail.charts.frame import themed
 from perftrail.errors import NOTHING_MEASURED, NoAnswer, UsageError
-from perftrail.model.measurement import weight
+from perftrail.model.noisy_samples import weight
 from perftrail.model.wording import quoted, suggestion
 from perftrail.notebook.tables import (
     ANSWERS,

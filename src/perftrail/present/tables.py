@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from perftrail.model.measurement import NOISE
 from perftrail.model.metrics import COUNTED, MEASURED
+from perftrail.model.noisy_samples import NOISE
 from perftrail.model.source import NO_PINS, stored_pins
 from perftrail.model.subject import Revision
 from perftrail.model.wording import change, counted, escaped

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.model.benchmark import Value
-from perftrail.model.measurement import weight
+from perftrail.model.noisy_samples import ENOUGH_QUIET, enough_quiet, weight
 from perftrail.model.wording import percent
 from perftrail.results.rows import ValueWithIntervalJson, better_of, by_block, interval_json
 from perftrail.stats.comparison import Verdict
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from perftrail.measure.session import View
     from perftrail.model.benchmark import Point
-    from perftrail.model.measurement import FlaggedSample
     from perftrail.model.metrics import Better
+    from perftrail.model.noisy_samples import FlaggedSample
     from perftrail.model.study import Study
     from perftrail.model.subject import Subject
     from perftrail.results.measured import MeasuredHere
@@ -36,9 +36,6 @@ Blocks = tuple[str, ...]
 
 BUSY = "unclear: the machine was busy"
 """The verdict of pairs that are not valid evidence, see `decides`."""
-
-ENOUGH_QUIET_PAIRS = 10
-"""Minimum number of quiet pairs to omit the noisy ones; with fewer, all pairs are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +64,7 @@ def paired(first: Mapping[Blocks, FlaggedSample], second: Mapping[Blocks, Flagge
 def usable_pairs(points: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
     """Return the quiet pairs of some points if they are enough and every point has some; else all pairs."""
     quiet = [[pair for pair in pairs if pair.quiet] for pairs in points]
-    enough = all(quiet) and sum(map(len, quiet)) >= ENOUGH_QUIET_PAIRS
+    enough = all(quiet) and enough_quiet(sum(map(len, quiet)), least=ENOUGH_QUIET)
     return quiet if enough else [list(pairs) for pairs in points]
 
 

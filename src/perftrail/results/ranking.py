@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from perftrail.measure.session import View
     from perftrail.model.benchmark import Point
-    from perftrail.model.measurement import FlaggedSample
     from perftrail.model.metrics import Better
+    from perftrail.model.noisy_samples import FlaggedSample
     from perftrail.results.measured import MeasuredHere
     from perftrail.results.rows import Row
 

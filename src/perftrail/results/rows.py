@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.model.benchmark import Value
 from perftrail.model.expression import ExpressionError, evaluate, references
-from perftrail.model.measurement import FlaggedSample, Samples, select_samples
+from perftrail.model.measurement import Samples
+from perftrail.model.noisy_samples import FlaggedSample, select_samples
 from perftrail.model.target import derived_targets, shown_metrics
 from perftrail.results.measured import MeasuredHere
 from perftrail.stats.estimate import estimate

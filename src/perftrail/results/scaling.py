@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, TypedDict, cast
 
-from perftrail.model.measurement import enough_quiet, weight
+from perftrail.model.noisy_samples import enough_quiet, weight
 from perftrail.results.measured import MeasuredHere
 from perftrail.stats.contention import Contention, contention
 from perftrail.stats.scaling import Best, Law, Processors, ScalingPoint, ThreadSamples, scaling

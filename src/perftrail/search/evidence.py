@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
+from perftrail.model.noisy_samples import is_always_noisy
 from perftrail.search.drift import Drift, RecordedBatch
 from perftrail.search.observation import Batch, BootSession, Built, CannotRelink, Unusable
 from perftrail.stats.scale import Scale
@@ -23,11 +24,6 @@ if TYPE_CHECKING:
     from perftrail.search.question import Question
 
     Floats = npt.NDArray[np.float64]
-
-
-MOST_NOISY = 0.25
-"""Above this share of noisy samples, a noisy sample no longer cancels its pair: hardly any pairs would be
-left."""
 
 
 class Evidence:
@@ -96,7 +92,7 @@ class Evidence:
         self._noisy += sum(sample.noisy for sample in batch.samples)
         if not batch.stored:
             self._spend_on_samples(batch)
-        if self._is_strict != (self.noisy_share < MOST_NOISY):
+        if self._is_strict == self.is_always_noisy:
             self._find_rounds()
         elif batch.certificate:
             self._rounds.append(self._round_of(self._batches[-1]))
@@ -199,7 +195,7 @@ class Evidence:
         return np.array([each[build] for each in self._rounds if build in each], dtype=np.float64)
 
     def _find_rounds(self) -> None:
-        self._is_strict = self.noisy_share < MOST_NOISY
+        self._is_strict = not self.is_always_noisy
         certified = [each for each in self._batches if each.batch.certificate]
         self._rounds = [self._round_of(each) for each in certified]
         self._in_rounds = {build for each in certified for build in each.groups}
@@ -223,9 +219,9 @@ class Evidence:
         return {build: mean for build, mean in recorded.means.items() if build not in disturbed}
 
     @property
-    def noisy_share(self) -> float:
-        """The share of all samples that were noisy."""
-        return self._noisy / max(self._sample_count, 1)
+    def is_always_noisy(self) -> bool:
+        """Whether a noisy sample no longer cancels its pair in a round: hardly any pairs would be left."""
+        return is_always_noisy(self._noisy, self._sample_count)
 
     def is_started(self, position: int) -> bool:
         """Whether a position was built, has samples or is unusable."""

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import NOTHING_MEASURED, NoAnswer, UsageError
 from perftrail.model.exchange import Exported, Value
-from perftrail.model.measurement import FlaggedSample, Measurement, select_samples
+from perftrail.model.measurement import Measurement
+from perftrail.model.noisy_samples import FlaggedSample, select_samples
 from perftrail.model.target import shown_metrics
 from perftrail.model.wording import quoted, suggestion
 from perftrail.results.measured import MeasuredHere

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from perftrail.model.measurement import FailedInvocation, Measurement, weight
+from perftrail.model.measurement import FailedInvocation, Measurement
+from perftrail.model.noisy_samples import weight
 from perftrail.model.subject import Revision
 from perftrail.model.target import TargetError, parse_metric
 from perftrail.model.wording import counted, duration, escaped, quantity

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from perftrail.charts.curve import CurvePoint, GivenUp, Labels, curve, speed_up
 from perftrail.charts.heatmap import MOST_ROWS, Cell, heat
 from perftrail.charts.samples import samples
-from perftrail.model.measurement import FailedInvocation, enough_quiet, weight
+from perftrail.model.measurement import FailedInvocation
+from perftrail.model.noisy_samples import enough_quiet, weight
 from perftrail.model.notation import format_duration, format_size
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject

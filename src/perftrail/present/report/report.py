@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from perftrail._version import __version__
 from perftrail.errors import NOTHING_MEASURED, NoAnswer
-from perftrail.model.measurement import NOISE
+from perftrail.model.noisy_samples import NOISE
 from perftrail.model.notation import format_duration
 from perftrail.model.source import stored_pins
 from perftrail.model.suite import SuiteBenchmark
