@@ -21,8 +21,8 @@ from benchmarks.markdown import table
 from benchmarks.search.goals import interval
 from perftrail.search import Batch, Budget, Built, Measure, Question, Sample, Search
 from perftrail.search.answer import Verdict
-from perftrail.stats.comparison import log_wealth
-from perftrail.stats.rates import rate_bounds
+from perftrail.search.rounds import MOST_SHARE
+from perftrail.stats.rates import rate_bounds, rate_evidence
 from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def rounds_to_certify(before: float, after: float, *, seed: int, within: float =
         found = fails[:count]
         if before == after and count % 10 == 0 and rate_bounds(found, 2 * LEVEL).within(within):
             return count
-        if before != after and log_wealth(found, 1.0, np.zeros(1))[0] >= math.log(1 / LEVEL):
+        if before != after and rate_evidence(found) + math.log(2 * MOST_SHARE) >= math.log(1 / LEVEL):
             return count
     return MOST_ROUNDS
 

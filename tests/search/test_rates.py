@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 
 from perftrail.search import Answer, Batch, Budget, Built, Measure, Question, Sample, Search
 from perftrail.search.answer import Verdict
-from perftrail.stats.rates import rate_bounds
+from perftrail.search.evidence import Evidence
+from perftrail.search.rounds import Rounds
+from perftrail.stats.rates import rate_bounds, rate_evidence
 from perftrail.stats.scale import Scale
 
 
@@ -50,6 +53,51 @@ def test_a_failure_without_flakiness_is_found_in_few_builds(culprit: int) -> Non
     assert answer.confidence >= 0.99
     assert search.evidence.builds <= 14
     assert search.evidence.invocations <= 48
+
+
+def test_a_failure_in_every_run_is_certain_after_few_rounds() -> None:
+    answer, _, _ = settle(question(), culprit=42, before=0, after=1)
+    [change] = answer.changes
+    assert change.certificate is not None
+    assert change.certificate.blocks <= 9
+    assert change.certificate.error <= 0.01
+
+
+def test_rounds_begin_before_the_guide_is_certain_and_end_where_the_change_is_not() -> None:
+    """Rounds of two builds locate a change as well as single runs do, and they certify it."""
+    found = [
+        settle(question(seed=seed), culprit=42, before=0.2, after=0.5, seed=seed)[0] for seed in range(8)
+    ]
+    named = [answer.changes[0].positions for answer in found if answer.verdict is Verdict.FOUND]
+    assert set(named) == {(42,)}
+    assert len(named) >= 2
+
+
+def test_all_gaps_that_the_guide_proposes_share_the_error_of_one_claim() -> None:
+    asked = question()
+    evidence = Evidence(asked)
+    rounds = Rounds(asked, evidence)
+    rounds.add([0, 10, 11, 20, 21, 30, 31, 99])
+    for first in (10, 20, 30):
+        rounds.focus_on(first, first + 1, direction=-1.0, chance=0.8)
+        rounds.ask()
+        for _ in range(12):
+            samples = (Sample(position=first, value=1.0), Sample(position=first + 1, value=0.0))
+            evidence.add(Batch(samples=samples, certificate=True))
+    errors = [2 * math.exp(-gap.evidence) for gap in rounds.gaps() if gap.first in (10, 20, 30)]
+    assert errors == sorted(errors)
+    alone = math.exp(-rate_evidence(np.ones(12)))
+    assert sum(alone / error for error in errors) <= 1.0
+    assert errors[0] == pytest.approx(alone / 0.8)
+
+
+def test_bets_on_equal_rates_hardly_ever_reach_their_level() -> None:
+    rng, level, reached = np.random.default_rng(3), 0.05, 0
+    for rate in (0.05, 0.3, 0.5):
+        for _ in range(300):
+            pairs = (rng.random(80) < rate).astype(float) - (rng.random(80) < rate)
+            reached += rate_evidence(pairs) >= math.log(1 / level)
+    assert reached <= level * 900 + 20
 
 
 def test_the_revision_that_repaired_the_program_is_found_too() -> None:

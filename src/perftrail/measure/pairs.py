@@ -314,7 +314,9 @@ class PairedOutcomes(Generic[Side]):
             flags |= flags_of(found.values())
         if target.limit is not None and set(values.values()) == {target.limit}:
             return Failure(stage="timeout", message="every side timed out")
-        return Replicate(levels=values, noisy=int(weight(flags) == 0.0), layout=block.layout)
+        return Replicate(
+            levels=values, noisy=int(not target.works and weight(flags) == 0.0), layout=block.layout
+        )
 
     def _by_layout(self, pairs: Iterable[Replicate[Side]]) -> list[list[Replicate[Side]]]:
         """Group the pairs of each layout that has all of its pairs."""

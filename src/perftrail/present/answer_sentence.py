@@ -634,7 +634,7 @@ def _never_began(verdict: str, confidence: float, tried: int, unusable: int, lea
     if verdict == "unclear":
         return "where the program began to fail"
     seen = (
-        f"; a difference above {100 * least:.2g} points would have been seen"
+        f"; a difference above {words.amount(least, Scale.RATE)} would have been seen"
         if isinstance(least, float)
         else ""
     )

@@ -258,7 +258,8 @@ class _Conclusion:
     def _words(self, size: float) -> str:
         if self._scale is Scale.DIFFERENCE:
             return f"{size:.3g}"
-        return f"{100 * size:.2g} {'points' if self._scale is Scale.RATE else '%'}"
+        digits = ".2g" if 100 * size < 10.0 else ".0f"
+        return f"{100 * size:{digits}} {'points' if self._scale is Scale.RATE else '%'}"
 
     def _reason(  # noqa: PLR0911 - one return for each reason, in their order
         self, changes: Sequence[Change], suspected: Sequence[Suspicion], *, whole: bool

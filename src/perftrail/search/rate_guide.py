@@ -41,6 +41,14 @@ _WEIGHTS /= _WEIGHTS.sum()
 LARGEST_LEAST = 0.14
 """The smallest difference of two rates that the model considers, or the threshold if it is smaller."""
 
+CHEAP_BUILD = 0.3
+"""Most cost of a build in runs if the budget limits runs, so that it is worth more builds."""
+
+WORTH_ROUNDS = 0.5
+LEAVE_ROUNDS = 0.25
+"""Probability of one gap from which on rounds of its two builds begin, and below which they end: these runs locate the
+change as well as the guide's do, and also certify it."""
+
 MOST_RUNS = 400
 """Runs after which the guide ends: rounds decide whether the rates differ at all."""
 
@@ -76,7 +84,7 @@ class RateGuide(Guide):
         chances = self._chances()
         gap = int(np.argmax(chances.gaps))
         single = chances.positions[gap + 1] - chances.positions[gap] == 1
-        if single and chances.gaps[gap] >= LOCATED:
+        if single and chances.gaps[gap] >= WORTH_ROUNDS:
             return self._beyond(chances.positions, gap)
         if chances.nothing >= NOTHING:
             return None
@@ -100,6 +108,18 @@ class RateGuide(Guide):
                 return Measure(order=(middle,))
         return None
 
+    def chance(self, first: int, last: int) -> float:
+        """Return the probability that the change is between two builds."""
+        chances = self._chances()
+        inside = (chances.positions[:-1] >= first) & (chances.positions[1:] <= last)
+        return float(chances.gaps[inside].sum())
+
+    def direction(self, first: int) -> float:
+        """Return 1 if the rate of the outcome 1 rises between a build and the next one, else -1."""
+        chances = self._chances()
+        gap = int(np.searchsorted(chances.positions, first))
+        return 1.0 if chances.before[gap] > chances.after[gap] else -1.0
+
     def located(self) -> tuple[int, ...]:
         """Return the builds around the likely change, ascending, with those that contradict it; none without one."""
         chances = self._chances()
@@ -107,6 +127,8 @@ class RateGuide(Guide):
             return ()
         gap = int(np.argmax(chances.gaps))
         before, after = chances.positions[gap : gap + 2].tolist()
+        if after - before == 1 and chances.gaps[gap] < LOCATED:
+            return before, after
         return tuple(sorted({before, after, *self._contradicting(chances.positions, before, after)}))
 
     def _contradicting(self, positions: Indices, before: int, after: int) -> Iterator[int]:
@@ -182,7 +204,10 @@ class RateGuide(Guide):
 
     def _costs(self) -> Floats:
         evidence = self._evidence
-        seconds = np.full(self.question.revisions, evidence.seconds_per_sample + evidence.seconds_per_build)
+        build = evidence.seconds_per_build
+        if self.question.budget.invocations is not None:
+            build = min(build, CHEAP_BUILD * evidence.seconds_per_sample)
+        seconds = np.full(self.question.revisions, evidence.seconds_per_sample + build)
         seconds[sorted(evidence.built)] = evidence.seconds_per_sample
         return seconds
 

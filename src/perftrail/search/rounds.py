@@ -26,7 +26,7 @@ from perftrail.search import policy
 from perftrail.search.answer import Measure, Purpose
 from perftrail.search.drift import pooled_spread
 from perftrail.stats.comparison import Bounds, bounds, centre, log_wealth, scales
-from perftrail.stats.rates import rate_bounds, rate_error
+from perftrail.stats.rates import rate_bounds, rate_error, rate_evidence
 from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
@@ -75,6 +75,14 @@ EXACT_SPREAD = 0.1
 EXACT_STEP = 0.02
 """A counted metric is exact after this many rounds if all runs of each build scatter by less than this share of the
 difference, or of the threshold."""
+
+TRIED = 4
+LIKELY_PLACE = 0.7
+"""Rounds of two builds before their bets begin, unless the change is between them with this probability."""
+
+LEAST_SHARE = 0.4
+MOST_SHARE = 0.9
+"""Bounds of the share of what is left of a claim's error that the next two builds have which the guide proposes."""
 
 FITS = 6
 CLIPPED = 3.0
@@ -187,6 +195,18 @@ class Run:
         return (self.gaps[0].first, *(each.last for each in self.gaps))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bets:
+    """Bets on the direction of a change of a rate, from one of its rounds on. They share less error than usual ones.
+
+    `bonus` is the logarithm of the factor by which they need less wealth.
+    """
+
+    direction: float
+    start: int = 0
+    bonus: float = 0.0
+
+
 class Rounds:
     """The map of a history, and the rounds over it."""
 
@@ -204,6 +224,27 @@ class Rounds:
         self._is_coarse = False
         self.focus: tuple[int, int] | None = None
         """The only gap that the rounds of a rate run until it is decided."""
+        self._guess = (1.0, 0.0)
+        self._bets: dict[tuple[int, int], _Bets] = {}
+        self._left = 1.0
+
+    def focus_on(self, first: int, last: int, *, direction: float, chance: float) -> None:
+        """Run only two builds, between which the rate changes in a `direction`, 1 or -1, with this `chance`."""
+        self.focus = (first, last)
+        self._guess = direction, chance
+
+    def _begin_bets(self) -> None:
+        """Bet on the direction of the focus from its next round on, unless it may soon be elsewhere.
+
+        All gaps of such rounds share the error of one claim: each has its chance of what is left.
+        """
+        if self.focus is None or self.focus in self._bets:
+            return
+        count, (direction, chance) = len(self.differences(*self.focus)), self._guess
+        if count >= TRIED or chance >= LIKELY_PLACE:
+            share = self._left * min(max(chance, LEAST_SHARE), MOST_SHARE)
+            self._left -= share
+            self._bets[self.focus] = _Bets(start=count, direction=direction, bonus=math.log(2.0 * share))
 
     def add(self, positions: Iterable[int]) -> None:
         """Put builds on the map."""
@@ -293,6 +334,7 @@ class Rounds:
 
     def ask(self) -> Measure | None:
         """Return the next round; `None` once nothing is open. Divides what is worth it."""
+        self._begin_bets()
         while True:
             runs = [] if self._has_focus() else self.runs(self.gaps())
             divided = {
@@ -460,11 +502,16 @@ class Rounds:
 
     def _tested(self, first: int, last: int, found: Floats, level: float) -> tuple[Bounds, float]:
         """Return the sizes that bets do not exclude, and the log-wealth of those on a difference."""
-        signed = math.copysign(1.0, self._size(found)) * found
         if self._is_rate:
             # Equal outcomes of a pair are ties, on which the bets on its sign stake nothing.
             limits = self._known((first, last), found, level, rate_bounds)
-            return limits, float(log_wealth(signed, 1.0, np.zeros(1))[0])
+            # Without a guess before the rounds, all gaps of the map share the error, and both directions do.
+            bets = self._bets.get((first, last)) or _Bets(
+                direction=math.copysign(1.0, self._size(found)),
+                bonus=-math.log(max(1, len(self.positions) - 1)),
+            )
+            return limits, max(0.0, rate_evidence(bets.direction * found[bets.start :]) + bets.bonus)
+        signed = math.copysign(1.0, self._size(found)) * found
         scale = scales(found, robust=not self._is_coarse)
         builds = self._evidence.build_of(first), self._evidence.build_of(last)
         step = np.array([self._evidence.undithered_step(self.spread, *builds)])

@@ -35,7 +35,7 @@ from perftrail.search.guide import MOST_UNUSABLE, Guide
 from perftrail.search.layout_guard import LayoutGuard
 from perftrail.search.observation import Batch
 from perftrail.search.posterior import Belief, ClaimProgress
-from perftrail.search.rate_guide import RateGuide
+from perftrail.search.rate_guide import LEAVE_ROUNDS, RateGuide
 from perftrail.search.rounds import FEWEST_FLAT, FEWEST_ROUNDS, Finding, Rounds
 from perftrail.stats.scale import Scale
 
@@ -99,6 +99,7 @@ class Search:
         """Begin without a map: which builds it has depends on the budget."""
         self._is_guided = True
         self._is_mapped = False
+        self._saw_nothing = False
         self._rounds = Rounds(self.question, self._evidence)
         self._layouts = LayoutGuard(self.question, self._evidence, self._rounds)
 
@@ -208,7 +209,12 @@ class Search:
         return None if build is None else self._guide.batch(build, 2)
 
     def _locate(self) -> Measure | None:
-        """What narrows the likely changes down, if builds are expensive; once, before the rounds."""
+        """What narrows the likely changes down, if builds are expensive; once, before the rounds.
+
+        For a rate again, when rounds of two builds show that the change is elsewhere.
+        """
+        if self._is_elsewhere():
+            self._is_guided, self._rounds.focus = True, None
         if not self._is_guided:
             return None
         batch = None if self._begins_with_map else self._guide.ask()
@@ -216,6 +222,16 @@ class Search:
             self._is_guided = False
             self._begin_map()
         return batch
+
+    def _is_elsewhere(self) -> bool:
+        if self._is_guided or not isinstance(self._guide, RateGuide):
+            return False
+        focus = self._rounds.focus
+        if focus is None:
+            return self._saw_nothing and bool(self._guide.located())
+        return (
+            self._rounds.compare(*focus).finding is Finding.OPEN and self._guide.chance(*focus) < LEAVE_ROUNDS
+        )
 
     def _round(self) -> Measure | None:
         """The next round."""
@@ -291,8 +307,10 @@ class Search:
         else:
             located = self._guide.located()
             self._rounds.add((low, *located, high))
-            if self._is_rate and len(located) == 2 and located[1] - located[0] == 1:
-                self._rounds.focus = (located[0], located[1])
+            self._saw_nothing = not located
+            if isinstance(self._guide, RateGuide) and len(located) == 2 and located[1] - located[0] == 1:
+                direction, chance = self._guide.direction(located[0]), self._guide.chance(*located)
+                self._rounds.focus_on(located[0], located[1], direction=direction, chance=chance)
 
     # What is known so far.
 

@@ -168,10 +168,15 @@ def amount(size: float, scale: Scale, unit: str = "") -> str:
 
     >>> amount(0.05, Scale.RATIO), amount(0.05, Scale.RATE), amount(-5.0, Scale.DIFFERENCE, "B")
     ('5 %', '5 points', '5.00 B')
+    >>> amount(1.0, Scale.RATE)
+    '100 points'
     """
     if scale is Scale.RATIO:
         return percent(size)
-    return f"{100 * abs(size):.2g} points" if scale is Scale.RATE else quantity(abs(size), unit)
+    points = 100 * abs(size)
+    if scale is Scale.RATE:
+        return f"{points:.2g} points" if points < 10.0 else f"{points:.0f} points"
+    return quantity(abs(size), unit)
 
 
 def moved(effect: Effect, unit: str = "") -> str:

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 _SHARES = np.array([0.02, 0.05, 0.1, 0.2, 0.35, 0.55, 0.75, 0.95])
 """The bets on a difference of rates: each stakes this share of the most that cannot lose everything."""
 
+_SIGN_STAKES = np.array([1.0, 0.9, 0.75, 0.6, 0.45, 0.3, 0.15])
+_SIGN_WEIGHTS = np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.06, 0.04])
+"""The bets on the sign of a difference, and their shares of the first wealth."""
+
 _STEPS = 12
 """Halvings that determine a bound of a difference of rates, to 0.05 points."""
 
@@ -65,6 +69,21 @@ def compare_rates(first: Sequence[float], second: Sequence[float], rule: Rule) -
         settled=settled or len(differences) >= rule.most,
         scale=Scale.RATE,
     )
+
+
+def rate_evidence(differences: Floats) -> float:
+    """Return the logarithm of the largest wealth of bets that the second of two rates is higher.
+
+    `differences` (n,) are outcomes of pairs, -1, 0 or 1. If the rates are equal, random order decides the sign of those
+    that are not 0. Each bet stakes its share of the wealth on it; the largest one, which cannot survive a loss, is for
+    builds that always differ.
+    """
+    signs = differences[differences != 0.0]
+    if not len(signs):
+        return 0.0
+    logs = np.cumsum(np.log(np.maximum(1.0 + _SIGN_STAKES[:, None] * signs, 1e-300)), axis=1)
+    wealth = np.logaddexp.reduce(logs + np.log(_SIGN_WEIGHTS)[:, None], axis=0)
+    return max(0.0, float(wealth.max()))
 
 
 def rate_bounds(differences: Floats, level: float) -> Bounds:
