@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.search import campaign, noise, paths, rates
+from benchmarks.search import campaign, noise, paths, rates, scales
 from benchmarks.search.bound import fewest_runs
 from benchmarks.search.histories import Settings
 from benchmarks.search.strategies import PEERS, STRATEGIES, fitting
@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Run the trials and print the results."""
-    others = {"rows": campaign.main, "noise": noise.main, "paths": paths.main, "rates": rates.main}
+    others = {
+        "rows": campaign.main,
+        "noise": noise.main,
+        "paths": paths.main,
+        "rates": rates.main,
+        "scales": scales.main,
+    }
     if len(sys.argv) > 1 and sys.argv[1] in others:
         others[sys.argv[1]](sys.argv[2:])
         return
