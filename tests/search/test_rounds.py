@@ -171,6 +171,12 @@ def test_a_comparison_goes_on_while_its_evidence_promises_a_decision() -> None:
     assert max(len(each.differences) for each in found) > MOST_ROUNDS
 
 
+def test_equal_builds_are_certified_also_where_runs_scatter_by_more_than_twice_the_threshold() -> None:
+    found = [two_builds(0.0, 0.12, seed=seed) for seed in range(4)]
+    assert [each.finding for each in found] == [Finding.EQUAL] * 4
+    assert max(len(each.differences) for each in found) > 2 * MOST_ROUNDS
+
+
 def test_a_difference_that_noise_hides_is_undecided_after_the_most_rounds() -> None:
     found = two_builds(0.05, 0.3)
     assert found.finding is Finding.UNDECIDED

@@ -63,7 +63,7 @@ a few is not visible otherwise."""
 
 LEAST_TO_GIVE_UP = 16
 MOST_ROUNDS = 64
-MOST_PROMISING = 256
+MOST_PROMISING = 1024
 """Rounds after which the comparison of two builds is given up: of ends without any sign that they differ; of others;
 and while it is forecast to be decided within the largest number."""
 
