@@ -1,9 +1,10 @@
 """Search for the revisions that changed a metric. Pure: no clock, no disk.
 
 - `question`, `budget`, `answer`, `words`: what a search is asked and answers, and sentences about it.
-- `search`, `many`, `merges`, `failing`: ask/tell searches for one metric, several, a merge, a failure.
+- `search`, `many`, `merges`: ask/tell searches for one metric, several, the branches of a merge.
 - `observation`, `evidence`, `drift`: samples and other results, and their correction for the machine's drift.
-- `guide`, `policy`, `posterior`, `noise`: where to look first if builds are expensive, by a belief about changes.
+- `guide`, `policy`, `posterior`, `noise`: where to look first if builds are expensive, by a belief about changes;
+  `rate_guide` for a rate.
 - `rounds`: what decides. `layout_guard`, `conclude`: what may be named, and the answer. `forecast`: the work left.
 """
 
