@@ -19,6 +19,7 @@ from perftrail.present.answer_details import headline, print_find
 from perftrail.present.next_find import FindCommand
 from perftrail.search.budget import Budget
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
+from tests.find.test_merges_and_failures import merging
 from tests.measure.fake_session import a_session, a_study, drain
 
 REVISIONS = 24
@@ -33,6 +34,7 @@ def search(
     scale: MetricScale | None = None,
     better: str = "lower",
     unit: str = "",
+    source: FakeSource | None = None,
 ) -> FindAnswer:
     """Search for a change of a printed number, which `value` returns for each run of a revision."""
     pattern = "value (-?[0-9.e-]+)"
@@ -41,7 +43,7 @@ def search(
     )
     study = a_study(benchmarks={"work": Benchmark(command="{build}/work", metrics={"printed": metric})})
     starter = FakeStarter(seconds=lambda _: 0.1, prints=lambda words: f"value {value(number_of(words))}\n")
-    session = a_session(study, directory, source=FakeSource(REVISIONS), starter=starter)
+    session = a_session(study, directory, source=source or FakeSource(REVISIONS), starter=starter)
     request = FindRequest(
         goal=resolve_goal(study, ("printed",)),
         range=None,
@@ -59,8 +61,8 @@ def lines(answer: FindAnswer, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-@pytest.mark.parametrize(("before", "after"), [(0.0, 5.0), (-3.0, 2.0), (2.0, 0.0), (-4.0, -9.0)])
-@pytest.mark.parametrize("spread", [0.0, 0.3])
+@pytest.mark.parametrize(("before", "after"), [(0.0, 5.0), (-3.0, 2.0), (-1.0, 0.0), (-4.0, -9.0)])
+@pytest.mark.parametrize("spread", [0.0, 0.2])
 def test_a_change_from_zero_or_of_a_negative_number_is_found(
     tmp_path: Path, before: float, after: float, spread: float
 ) -> None:
@@ -68,7 +70,7 @@ def test_a_change_from_zero_or_of_a_negative_number_is_found(
     answer = search(
         tmp_path,
         lambda number: (before if number < CULPRIT else after) + rng.gauss(0.0, spread),
-        threshold=1.0,
+        threshold=0.5,
     )
     assert (answer.answer.verdict, answer.unusable) == ("found", ())
     plain: Any = answer.as_json()
@@ -89,6 +91,29 @@ def test_errors_that_begin_are_told_in_their_unit(tmp_path: Path, capsys: pytest
     assert "  from end to end 5.00 errors more" in "\n".join(others)
     assert "  before 0 errors, after 5.00 errors" in others
     assert "Values are compared by their difference" in "\n".join(others)
+
+
+def test_errors_that_a_branch_brings_are_found_inside_its_merge(tmp_path: Path) -> None:
+    answer = search(
+        tmp_path,
+        lambda number: 5.0 * (number in (*range(20, 30), *range(1003, 1006))),
+        source=merging(20, base=12, branch=range(1000, 1006)),
+    )
+    inside = answer.inside[0]
+    assert (inside.origin, [each.id for each in inside.candidates]) == ("branch", ["r1003"])
+    assert inside.change is not None
+    assert inside.change.effect is not None
+    assert (inside.change.effect.value, inside.change.effect.scale) == (5.0, "difference")
+
+
+def test_errors_that_only_a_merge_has_come_from_the_combination(tmp_path: Path) -> None:
+    answer = search(
+        tmp_path,
+        lambda number: 5.0 * (number in range(15, 30)),
+        source=merging(15, base=12, branch=range(1000, 1004)),
+    )
+    assert answer.answer.changes[0].positions == (15,)
+    assert answer.inside[0].origin == "combination"
 
 
 def test_a_slope_that_begins_at_zero_is_gradual_and_not_unusable(tmp_path: Path) -> None:

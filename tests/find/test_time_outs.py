@@ -16,6 +16,7 @@ from perftrail.model.target import resolve_goal
 from perftrail.present.answer_details import headline
 from perftrail.search.budget import Budget
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
+from tests.find.test_merges_and_failures import merging
 from tests.measure.fake_session import a_session, a_study, drain
 
 STUDY = a_study(benchmarks={"work": Benchmark(command="{build}/work", timeout_seconds=3.0)})
@@ -71,6 +72,26 @@ def test_a_history_that_always_hangs_has_no_answer(tmp_path: Path) -> None:
         NoAnswer, match=r"exceeded its time limit of 3.0 s, at both ends: write a larger timeout"
     ):
         search(tmp_path, first=0)
+
+
+def test_a_branch_whose_revisions_hang_is_searched_inside_its_merge(tmp_path: Path) -> None:
+    """Inside the merge, only revisions that hang are new: those that end were measured before."""
+    hang = {*range(20, 30), *range(1001, 1016)}
+    starter = FakeStarter(
+        seconds=lambda _: 0.1,
+        ended=lambda words: TimedOut() if number_of(words) in hang else Exited(code=0),
+    )
+    session = a_session(
+        STUDY, tmp_path, source=merging(20, base=19, branch=range(1000, 1016)), starter=starter
+    )
+    request = FindRequest(
+        goal=resolve_goal(STUDY, ("wall",)), range=None, threshold=0.05, confidence=0.99, budget=Budget()
+    )
+    answer = drain(Find(session, request).events())[1]
+    assert isinstance(answer, FindAnswer)
+    assert headline(answer).startswith(
+        "found: r1001 “change 1001”, which r20 merged, changed wall: at least "
+    )
 
 
 def test_memory_of_a_run_that_hangs_is_unknown(tmp_path: Path) -> None:

@@ -16,9 +16,11 @@ from perftrail.search import (
     MergeSearch,
     Origin,
     Question,
+    Sample,
     Unusable,
     Verdict,
 )
+from perftrail.stats.scale import Scale
 from tests.search.oracle import Oracle, batch, normal
 
 if TYPE_CHECKING:
@@ -63,6 +65,24 @@ def test_a_first_parent_at_the_new_level_means_a_change_on_the_trunk() -> None:
     answer, found, _ = settle(lambda position: NEW, (50,))
     assert found.origin is Origin.TRUNK
     assert answer.verdict is Verdict.NONE
+
+
+@pytest.mark.parametrize(("level", "origin"), [(-4.0, Origin.TRUNK), (0.0, Origin.BRANCH)])
+def test_differences_that_cancel_inside_a_branch_mean_a_change_on_the_trunk(
+    level: float, origin: Origin
+) -> None:
+    """Below zero at the first parent and the merge, with the old level in between: two changes of opposite sign."""
+    question = Question(revisions=10, scale=Scale.DIFFERENCE, threshold=0.5, linked=False)
+    search, values = MergeSearch(question, branches=(7,)), [-4.0] * 3 + [1.0] * 4 + [level] * 3
+    while isinstance(action := search.ask(), Measure):
+        for position in action.positions:
+            if position not in search.evidence.built:
+                search.tell(Built(position=position, seconds=10.0))
+        samples = tuple(Sample(position=each, value=values[each]) for each in action.order)
+        search.tell(Batch(samples=samples, seconds=len(samples), certificate=action.certificate))
+    assert [change.positions for change in action.answer.changes] == [(3,), (7,)]
+    assert search.found is not None
+    assert search.found.origin is origin
 
 
 def test_a_change_of_the_trunk_after_the_branch_left_is_not_blamed_on_the_branch() -> None:

@@ -307,7 +307,7 @@ class Loop:
         """
         if self._session.keep_going:
             return
-        if all(map(sampler.only_timed_out, sampler.targets)):
+        if not self._part and all(map(sampler.only_timed_out, sampler.targets)):
             limit = duration(self._session.study.benchmarks[sampler.benchmark].timeout_seconds)
             raise NoAnswer(
                 f"every run so far exceeded its time limit of {limit}, at both ends: write a larger timeout into "

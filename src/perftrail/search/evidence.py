@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 
+LEAST_COUNT = 9.5
+"""Smaller whole numbers may be rounded times."""
+
+
 class Evidence:
     """The record of a search. Positions with equal artefacts are one build, named by the first of them."""
 
@@ -289,13 +293,15 @@ class Evidence:
     def _finest_step(self) -> float:
         """Return the metric's finest step in its own unit; zero for one without steps.
 
-        It is the largest power of ten of which all values are multiples: 1 for seconds without decimals. If no build's
-        values vary, whole numbers from 10 on are not taken as rounded to their first digit: 100 and 200 are counts,
-        while 100 and 110 may be times rounded to tens. A clock with coarse ticks varies, because an invocation starts
-        anywhere between two ticks.
+        It is the largest power of ten of which all values are multiples: 1 for seconds without decimals. If no
+        build's values vary, whole numbers from 10 on are not taken as rounded to their first digit: 100 and 200
+        are counts, while 100 and 110 may be times rounded to tens. On the scale of differences, smaller ones
+        are counts, too. A clock with coarse ticks varies, because an invocation starts anywhere between two
+        ticks.
         """
         if self._tick is None:
-            self._tick = _finest_step(list(self._raw_values().values()))
+            least = 0.0 if self._question.scale is Scale.DIFFERENCE else LEAST_COUNT
+            self._tick = _finest_step(list(self._raw_values().values()), least)
         return self._tick
 
     def _raw_values(self) -> Mapping[int, Floats]:
@@ -339,14 +345,14 @@ class Evidence:
         return np.sort(np.concatenate(found)) if found else np.empty(0)
 
 
-def _finest_step(by_build: Sequence[Floats]) -> float:
+def _finest_step(by_build: Sequence[Floats], least_count: float) -> float:
     """Return the largest power of ten of which all values are multiples; zero without any."""
     values = np.abs(np.concatenate([np.empty(0), *by_build]))
     values = values[values > 0.0]
     if len(values) < 4:
         return 0.0
     smallest = float(values.min())
-    are_counts = smallest >= 9.5 and all(np.ptp(group) <= 1e-9 * abs(group[0]) for group in by_build)
+    are_counts = smallest >= least_count and all(np.ptp(group) <= 1e-9 * abs(group[0]) for group in by_build)
     for digits in range(4):
         power: float = 10.0 ** (math.floor(math.log10(smallest * (1 + 1e-9))) - digits)
         if digits == 0 and are_counts:
