@@ -155,6 +155,21 @@ def test_equal_zeros_are_equal_and_state_the_difference_that_would_have_shown(tm
     assert "printed by more than 0" not in headline(answer)
 
 
+def test_equal_medians_name_a_share_of_runs_that_became_slower(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """30 % of the runs take twice as long: no median changes, and the samples scatter more."""
+    rng = random.Random(0)
+    answer = search(
+        tmp_path,
+        lambda number: 100.0 * (1.0 + (number >= CULPRIT and rng.random() < 0.3)) + rng.gauss(0.0, 1.0),
+    )
+    assert answer.answer.verdict == "none"
+    text = "\n".join(lines(answer, capsys))
+    assert "but samples of the newest build scatter" in text
+    assert "times as much, which medians do not show" in text
+
+
 def test_a_stated_scale_refuses_values_without_a_place_on_it(tmp_path: Path) -> None:
     with pytest.raises(NoAnswer, match="printed is 0: not a value for ratios, which need values above zero"):
         search(tmp_path, lambda _: 0.0, scale="ratio")

@@ -244,8 +244,15 @@ def certified(summary: Summary, *, pinned: bool = False) -> str:
 
 
 def certified_equal(summary: Summary, *, pinned: bool = False) -> str:
-    """Return the evidence that the ends of the history are equal within the threshold."""
-    return f"both ends have equal values within the threshold: {certified(summary, pinned=pinned)}"
+    """Return the evidence that the ends of the history are equal within the threshold.
+
+    Equal medians do not show that a share of the runs became slower.
+    """
+    scatter = ""
+    if scatters_differently(summary):
+        times = f"{summary.spread:.2g} times as much"
+        scatter = f"; but samples of the newest build scatter {times}, which medians do not show"
+    return f"both ends have equal values within the threshold: {certified(summary, pinned=pinned)}{scatter}"
 
 
 def reservations(
@@ -267,10 +274,15 @@ def reservations(
         known = summary.possible < (math.inf if scale is Scale.DIFFERENCE else 1.0)
         largest = f" up to {amount(summary.possible, scale, unit)}" if known else ""
         remarks.append(f"another change{largest} between the measured builds is not excluded")
-    spread = summary.spread
-    if spread is not None and max(spread, 1 / spread if spread else math.inf) >= SPREADS_DIFFER:
-        remarks.append(f"samples scatter {spread:.2g} times as much after the change")
+    if scatters_differently(summary):
+        remarks.append(f"samples scatter {summary.spread:.2g} times as much after the change")
     return tuple(remarks)
+
+
+def scatters_differently(summary: Summary) -> bool:
+    """Whether the samples of the later build certainly scatter much more, or less, than those of the earlier one."""
+    spread = summary.spread
+    return spread is not None and max(spread, 1 / spread if spread else math.inf) >= SPREADS_DIFFER
 
 
 def suspicion(suspected: Suspicion, label: Label, metric: str = "", unit: str = "") -> str:
