@@ -37,7 +37,7 @@ from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision
 from perftrail.model.target import resolve
 from perftrail.search import Answer, Budget, Change, Kind
-from perftrail.store.memory import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -14,8 +14,9 @@ from perftrail.model.measurement import UNDRAWN, Draw, Machine, Measurement, Ori
 from perftrail.model.reads import BuildReads
 from perftrail.model.store_records import STATUSES, RegressionNote
 from perftrail.model.subject import Revision
-from perftrail.store import MemoryStore, identifiers, open_store
+from perftrail.store import identifiers, open_store
 from perftrail.store.rows import storable
+from tests.fakes.memory_store import MemoryStore
 from tests.store.examples import (
     BUILD,
     BUILT,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.build import BuildRecord
     from perftrail.model.measurement import Outcome
+    from perftrail.ports import Store
     from perftrail.store.sql import SqlStore
 
 
@@ -67,15 +69,26 @@ def store(empty: SqlStore | MemoryStore) -> SqlStore | MemoryStore:
 # Machines
 
 
-def test_a_new_store_is_empty(empty: SqlStore | MemoryStore) -> None:
+def contents(store: Store) -> list[object]:
+    """Return everything that a store contains."""
+    return [
+        *(dict(store.machines()), dict(store.builds()), dict(store.subject_builds()), store.build("no")),
+        *(list(store.runnables()), list(store.history()), list(store.searches()), list(store.recent(9))),
+        *(list(store.steps("no", "where")), list(store.comparisons()), list(store.notes())),
+        *(dict(store.outcomes(["no"], "where")), dict(store.samples(["no"], "where", ["wall"]))),
+        *(dict(store.first_finished()), list(store.listings()), list(store.explanations())),
+        *(list(store.build_reads("no")), store.revisions(), store.sampled_machines()),
+        *(store.ran(["no"], "where"), store.progress()),
+    ]
+
+
+def test_a_new_store_is_empty_like_a_missing_one(empty: SqlStore | MemoryStore, tmp_path: Path) -> None:
     assert empty.machines() == {}
-    assert empty.runnables() == []
-    assert empty.searches() == []
-    assert empty.steps("no", "where") == []
     assert empty.build("no") is None
     assert empty.outcomes(["no"], "where") == {"no": ()}
     assert empty.samples(["no"], "where", ["wall"]) == {}
-    assert empty.revisions() == frozenset()
+    with open_store(str(tmp_path / "missing.db"), access="read") as missing:
+        assert contents(missing) == contents(empty)
 
 
 def test_a_machine_is_stored_once_with_its_first_facts(empty: SqlStore | MemoryStore) -> None:

@@ -30,7 +30,7 @@ from perftrail.present.answer_sentence import (
 )
 from perftrail.present.next_find import FindCommand
 from perftrail.search.answer import Verdict
-from perftrail.store.memory import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher
 from tests.find.test_find import STUDY, find, request, request_for, stepping_at

@@ -20,7 +20,7 @@ from perftrail.model.subject import Branch, Merge
 from perftrail.model.target import Goal, resolve, resolve_goal
 from perftrail.present.answer_details import reboot_words
 from perftrail.search.budget import Budget
-from perftrail.store.memory import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import MACHINE, a_session, a_study, drain
 

@@ -23,7 +23,7 @@ from perftrail.model.target import Goal, resolve, resolve_goal
 from perftrail.present.answer_details import noise_words, print_find
 from perftrail.present.next_find import FindCommand
 from perftrail.search.budget import Budget
-from perftrail.store.memory import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
 from tests.measure.fake_session import a_session, a_study, drain

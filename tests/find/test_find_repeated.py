@@ -23,8 +23,8 @@ from perftrail.present.answer_sentence import cost_words
 from perftrail.present.next_find import FindCommand, next_commands
 from perftrail.results.selection import Selection
 from perftrail.search.budget import Budget
-from perftrail.store.memory import MemoryStore
 from perftrail.verbs.run import Run
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.find.test_answers import relinked_at
 from tests.measure.fake_session import a_session, a_study, drain

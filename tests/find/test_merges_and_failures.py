@@ -36,7 +36,7 @@ from perftrail.present.answer_details import (
 from perftrail.present.answer_sentence import change_facts, headline_of, levels_of, stored_answers
 from perftrail.present.next_find import FindCommand
 from perftrail.search.budget import Budget
-from perftrail.store.memory import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher
 from tests.measure.fake_session import a_session, a_study, drain

@@ -12,7 +12,7 @@ from perftrail.find.find import Find
 from perftrail.measure.events import Stepped
 from perftrail.model.target import resolve
 from perftrail.search.budget import Budget
-from perftrail.store.memory import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain
 

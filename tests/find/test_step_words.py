@@ -17,7 +17,7 @@ from perftrail.present.shared_sentences import step_words
 from perftrail.present.tables import print_search
 from perftrail.search import Belief
 from perftrail.search.budget import Budget
-from perftrail.store.memory import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher
 from tests.measure.fake_session import a_session, a_study, drain

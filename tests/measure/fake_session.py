@@ -22,7 +22,7 @@ from perftrail.model.source import Source
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.ports import Builder, Starter
 from perftrail.process.launcher import Launcher
-from perftrail.store.memory import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.fakes.watcher import FakeWatcher
 

@@ -18,7 +18,7 @@ from perftrail.model.plan import subjects
 from perftrail.model.process import Command, Ended, Exited, NotStarted, Ran, Signalled
 from perftrail.process import launcher as module
 from perftrail.process.launcher import Launcher
-from perftrail.store.memory import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import RAN, FakeBuilder, FakeSource, FakeStarter
 from tests.find.test_find import find, stepping_at
 from tests.measure.fake_session import a_session, a_study, drain

@@ -14,8 +14,8 @@ from perftrail.model.process import Command
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.results.rows import rows
 from perftrail.results.selection import Selection
-from perftrail.store.memory import MemoryStore
 from perftrail.verbs.run import Run
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeSource, FakeStarter
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
 from tests.measure.fake_session import a_session, a_study, drain

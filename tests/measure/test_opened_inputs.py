@@ -19,7 +19,7 @@ from perftrail.model.reads import BuildReads
 from perftrail.model.store_records import ReadsRecord
 from perftrail.model.study import Study
 from perftrail.model.subject import Revision, Subject
-from perftrail.store.memory import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeSource, FakeStarter
 from tests.measure.fake_session import MACHINE, a_session, a_study, drain
 

@@ -35,11 +35,11 @@ from perftrail.results.gate import Gate, Row
 from perftrail.results.selection import Choice, Selection
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.layout_noise import layout_noise
-from perftrail.store.memory import MemoryStore
 from perftrail.verbs.backport.backport import Backport
 from perftrail.verbs.backport.patch import FittedPatch
 from perftrail.verbs.compare import Compare, CompareRequest
 from perftrail.verbs.run import Run
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
 from tests.measure.fake_session import a_session, a_study, drain

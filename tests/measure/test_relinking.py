@@ -14,7 +14,7 @@ from perftrail.model.build import Built, Failure, Prepared
 from perftrail.model.measurement import Draw, Measurement
 from perftrail.model.plan import Cell, cells, subjects
 from perftrail.model.recipe import Build
-from perftrail.store.memory import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.measure.fake_session import a_session, a_study, drain
 

@@ -11,7 +11,7 @@ from perftrail.model.plan import Cell
 from perftrail.model.recipe import Build
 from perftrail.model.source import MAIN, Pins, Source
 from perftrail.model.subject import Revision, Subject
-from perftrail.store.memory import MemoryStore
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource
 from tests.measure.fake_session import a_study, drain
 

@@ -20,7 +20,6 @@ from perftrail.present.report.report import NO_CALL_PATHS, why_sections
 from perftrail.present.why import explanation_lines
 from perftrail.stats.call_tree import CallTree, call_tree
 from perftrail.stats.profile_comparison import compare_profiles
-from perftrail.store.memory import MemoryStore
 from perftrail.verbs.explain.functions import (
     StoredPointJson,
     call_tree_json,
@@ -29,6 +28,7 @@ from perftrail.verbs.explain.functions import (
     stored_call_tree,
 )
 from perftrail.verbs.explained_search import explanations_of
+from tests.fakes.memory_store import MemoryStore
 
 MAIN, INSERT = Function("main", "main.c", 3), Function("insert", "tree.c", 20)
 

@@ -23,8 +23,8 @@ from perftrail.results.changes import HistoryChange, history_changes, with_answe
 from perftrail.results.rows import rows
 from perftrail.results.selection import Selection
 from perftrail.results.show import show
-from perftrail.store.memory import MemoryStore
 from perftrail.verbs.run import Run
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain
 

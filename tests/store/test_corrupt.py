@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from perftrail.ports import Engine
-    from perftrail.store import MemoryStore
-    from perftrail.store.sql import SqlStore
+    from perftrail.ports import Engine, Store
 
     Damage = Callable[[Path], None]
 
@@ -195,7 +193,7 @@ SOME = ("missing column", "garbage in machine.facts", "garbage in search.answer"
 """Damage in rows that all commands and pages meet in each test run."""
 
 
-def readings(store: SqlStore | MemoryStore, healthy: Hostile) -> Iterator[Callable[[], object]]:
+def readings(store: Store, healthy: Hostile) -> Iterator[Callable[[], object]]:
     """Each reading of rows that have columns with JSON or numbers."""
     keys = [runnable.key for runnable in store.runnables()]
     yield store.machines

@@ -16,7 +16,8 @@ from perftrail.model.benchmark import Point
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared, Stage
 from perftrail.model.measurement import FailedInvocation, Measurement
 from perftrail.model.store_records import ListingRecord, SearchRecord, StepRecord
-from perftrail.store import MemoryStore, open_store
+from perftrail.store import open_store
+from tests.fakes.memory_store import MemoryStore
 from tests.store.examples import MACHINE, RUNNABLE, SEARCH, acquaint, key
 
 if TYPE_CHECKING:

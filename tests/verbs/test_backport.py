@@ -21,10 +21,10 @@ from perftrail.model.plan import Cell
 from perftrail.model.process import Command, Exited, Ran, TimedOut
 from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision, Subject
-from perftrail.store.memory import MemoryStore
 from perftrail.verbs.backport.backport import Backport
 from perftrail.verbs.backport.patch import FittedPatch, write_patch
 from perftrail.verbs.backport.result import BackportReport, MetricResult, Role
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
 from tests.measure.fake_session import MACHINE, a_session, a_study, drain

@@ -29,8 +29,8 @@ from perftrail.results.gate import Gate, Row, stored_comparisons
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.selection import Choice, choose
 from perftrail.stats.comparison import Verdict
-from perftrail.store.memory import MemoryStore
 from perftrail.verbs.compare import Compare, CompareRequest
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import FakeWatcher
 from tests.measure.fake_session import a_session, a_study, drain

@@ -20,8 +20,8 @@ from perftrail.model.plan import cells, subjects
 from perftrail.model.process import Exited, TimedOut
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.results.selection import Selection
-from perftrail.store.memory import MemoryStore
 from perftrail.verbs.run import Run
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain
 

@@ -19,9 +19,9 @@ from perftrail.model.subject import Revision
 from perftrail.present.plan import print_attempt
 from perftrail.results.selection import Selection
 from perftrail.search.forecast import USUAL_RUNS
-from perftrail.store.memory import MemoryStore
 from perftrail.verbs.attempt import Attempt, AttemptReport, spread, without_quiet_wait
 from perftrail.verbs.run import Run
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain
 

@@ -24,7 +24,6 @@ from perftrail.present.answer_sentence import change_words
 from perftrail.search.answer import Verdict as Found
 from perftrail.stats.changepoints import change_points
 from perftrail.stats.comparison import Comparison, Verdict
-from perftrail.store.memory import MemoryStore
 from perftrail.verbs.watch.alarms import Alarm, WatchedMetric, alarms_by_history, alarms_by_pairs
 from perftrail.verbs.watch.messages import Sender, deliver, delivered
 from perftrail.verbs.watch.state import (
@@ -37,6 +36,7 @@ from perftrail.verbs.watch.state import (
 )
 from perftrail.verbs.watch.watch import BranchCheck, Watched, watched_range
 from perftrail.webhook_and_mail import Message
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.receivers import dripping_server
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain

@@ -23,10 +23,11 @@ from perftrail.present.dashboard.live import Live, noise_note, observe
 from perftrail.present.dashboard.metric_history import MetricHistory
 from perftrail.present.dashboard.snapshot import Remaining, Snapshot, take_snapshot
 from perftrail.present.dashboard.subjects import default_variants, named_revision
-from perftrail.store import Holder, MemoryStore
+from perftrail.store import Holder
 from perftrail.web.request_arguments import Part
 from perftrail.web.studies import ServedStudy, served_studies
 from tests.copied import copy_study
+from tests.fakes.memory_store import MemoryStore
 from tests.store.examples import RUNNABLE, measurement
 from tests.store.examples import key as invocation_key
 from tests.web.studies import Hostile, start_again

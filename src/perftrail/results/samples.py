@@ -29,7 +29,7 @@ from perftrail.model.recipe import PLAIN, Variant
 from perftrail.model.subject import Revision, Subject
 from perftrail.model.wording import listed, quoted, suggestion
 from perftrail.sources.directory import ListedSource
-from perftrail.store.memory import MemoryStore
+from perftrail.store.empty import EmptyStore
 from perftrail.studyfile import mistake
 
 if TYPE_CHECKING:
@@ -413,13 +413,12 @@ def _shown(path: Path, root: Path) -> str:
 NO_RANGES = "imported revisions have no ranges; omit the range"
 
 
-class ArrangedStore(MemoryStore):
+class ArrangedStore(EmptyStore):
     """A `perftrail.ports.Store` in memory. All its samples were measured on one other `machine`."""
 
     def __init__(self, machine: Machine) -> None:
-        super().__init__()
-        self.add_machine(machine)
-        self._file_values_on = machine.id
+        super().__init__(refusal="imported samples are read only")
+        self._machine = machine
         self._imported: list[Runnable] = []
         self._file_values: dict[str, tuple[FileValues, ...]] = {}
 
@@ -427,6 +426,10 @@ class ArrangedStore(MemoryStore):
         """Add the samples of a runnable, once."""
         self._imported.append(runnable)
         self._file_values[runnable.key] = file_values
+
+    def machines(self) -> Mapping[str, Machine]:
+        """Return the one machine."""
+        return {self._machine.id: self._machine}
 
     def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
         """Return every runnable in the store, or those of one benchmark."""
@@ -438,7 +441,7 @@ class ArrangedStore(MemoryStore):
 
     def sampled_machines(self) -> frozenset[str]:
         """Return the one machine."""
-        return frozenset({self._file_values_on})
+        return frozenset({self._machine.id})
 
     def revisions(self) -> frozenset[str]:
         """Return the ids of the runnables' revisions."""
@@ -459,7 +462,7 @@ class ArrangedStore(MemoryStore):
         }
 
     def _values_of(self, runnable: str, machine: str) -> tuple[FileValues, ...]:
-        return self._file_values.get(runnable, ()) if machine == self._file_values_on else ()
+        return self._file_values.get(runnable, ()) if machine == self._machine.id else ()
 
     def _measurements(self, runnable: str, machine: str) -> Iterator[Measurement]:
         ordinal = 0

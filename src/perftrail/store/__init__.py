@@ -19,9 +19,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, assert_never, overload
 
+from perftrail.store.empty import EmptyStore
 from perftrail.store.location import on_server, parse_server, shown
 from perftrail.store.lock import Holder, current_writer, lock_for_writing
-from perftrail.store.memory import MemoryStore
 from perftrail.store.retried_transactions import LIMIT_SECONDS, ServerBack, ServerUnreachable, ServerWait
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Access",
     "Holder",
-    "MemoryStore",
     "ServerBack",
     "ServerUnreachable",
     "current_writer",
@@ -53,10 +52,10 @@ def open_store(location: str, *, access: Literal["write"], machine: str = "") ->
 
 
 @overload
-def open_store(location: str, *, access: Access, machine: str = "") -> SqlStore | MemoryStore: ...
+def open_store(location: str, *, access: Access, machine: str = "") -> SqlStore | EmptyStore: ...
 
 
-def open_store(location: str, *, access: Access, machine: str = "") -> SqlStore | MemoryStore:
+def open_store(location: str, *, access: Access, machine: str = "") -> SqlStore | EmptyStore:
     """Open the store in a file or in a server's database, as a context manager.
 
     For writing, a missing file is created, and so are its tables. `machine` is the id of the machine of
@@ -70,7 +69,7 @@ def open_store(location: str, *, access: Access, machine: str = "") -> SqlStore 
     """
     refusal = f"{shown(location)}: the store is open for reading only"
     if access == "read" and not on_server(location) and not Path(location).exists():
-        return MemoryStore(refusal=refusal)
+        return EmptyStore(refusal=refusal)
     # SQLAlchemy takes 0.3 seconds and more to import.
     from perftrail.store.databases import to_read, to_write  # noqa: PLC0415
     from perftrail.store.sql import SqlStore  # noqa: PLC0415
@@ -81,7 +80,7 @@ def open_store(location: str, *, access: Access, machine: str = "") -> SqlStore 
         case "read":
             database = to_read(location)
             if database is None:
-                return MemoryStore(refusal=refusal)
+                return EmptyStore(refusal=refusal)
             return SqlStore(database, machine=machine, refusal=refusal)
         case _:
             assert_never(access)

@@ -18,10 +18,10 @@ from perftrail.model.exchange import Series
 from perftrail.model.measurement import Outcome
 from perftrail.results.rows import Row, rows
 from perftrail.results.samples import samples_view
-from perftrail.store.memory import MemoryStore
 from perftrail.verbs import export
 from perftrail.verbs.export import exported, with_shown_metrics
 from perftrail.verbs.import_ import import_files
+from tests.fakes.memory_store import MemoryStore
 
 TABLE = """\
 revision,variant,benchmark,threads,kind,metric,value,unit,invocation,started,machine,flags,label,time,better

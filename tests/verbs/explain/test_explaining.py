@@ -17,7 +17,6 @@ from perftrail.model.subject import Revision
 from perftrail.present.why import explanation_lines
 from perftrail.process.launcher import Launcher
 from perftrail.results.selection import Selection
-from perftrail.store.memory import MemoryStore
 from perftrail.verbs.explain.explain import Explain, ExplainReport, Pair
 from perftrail.verbs.explain.profilers import (
     TIMES_SLOWER,
@@ -27,6 +26,7 @@ from perftrail.verbs.explain.profilers import (
     instruction_metrics,
     read_calls,
 )
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.measure.fake_session import a_session, a_study, drain
 from tests.needs import needs

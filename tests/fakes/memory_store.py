@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from perftrail.errors import StoreError
 from perftrail.model.measurement import FailedInvocation, Machine, Measurement, Samples
 from perftrail.model.store_records import ComparisonRecord, StepRecord, StoreProgress
 from perftrail.store.documents import DocumentStore, counting, document_from_json, document_row
@@ -49,13 +48,9 @@ class _Search:
 
 
 class MemoryStore(DocumentStore):
-    """A `perftrail.ports.Store` without a file: for tests, and for measuring without a study.
+    """A `perftrail.ports.Store` without a file, which passes the contract of stores."""
 
-    With a `refusal`, every attempt to write raises `StoreError` with that text.
-    """
-
-    def __init__(self, *, refusal: str = "") -> None:
-        self._refusal = refusal
+    def __init__(self) -> None:
         self._machines: dict[str, Machine] = {}
         self._builds: dict[str, BuildRecord] = {}
         self._by_subject: dict[tuple[str, str], BuildRecord] = {}
@@ -82,7 +77,6 @@ class MemoryStore(DocumentStore):
 
     def add_machine(self, machine: Machine) -> None:
         """Store a machine's facts; a known machine keeps its first facts."""
-        self._write()
         facts = _copy(dict(machine.facts), f"machine {machine.id}")
         self._machines.setdefault(identifier(machine.id, "machine"), Machine(id=machine.id, facts=facts))
 
@@ -92,7 +86,6 @@ class MemoryStore(DocumentStore):
 
     def add_build(self, record: BuildRecord) -> None:
         """Store the outcome of a build; the last record of a key counts."""
-        self._write()
         self._build_count += 1
         plain = replace(
             record,
@@ -130,7 +123,6 @@ class MemoryStore(DocumentStore):
 
         With `last`, it comes after all others from then on.
         """
-        self._write()
         plain = storable_runnable(runnable)
         self._keys.add(plain.key)
         name = replace(plain, artefact="", origin=None)
@@ -149,7 +141,6 @@ class MemoryStore(DocumentStore):
 
     def add_revisions(self, revisions: Iterable[tuple[int, Revision]]) -> None:
         """Store revisions, each with its position in the history; a known one gets its new position and label."""
-        self._write()
         for position, revision in revisions:
             plain = storable_record(revision, f"revision {revision.id}")
             self._revisions[plain.id] = (position, plain)
@@ -172,7 +163,6 @@ class MemoryStore(DocumentStore):
 
     def add_all(self, outcomes: Iterable[Outcome]) -> None:
         """Store many outcomes, all or none. Raises `StoreError` as `add` does."""
-        self._write()
         new: dict[InvocationKey, Outcome] = {}
         for outcome in map(storable_outcome, outcomes):
             key = outcome.key
@@ -205,7 +195,6 @@ class MemoryStore(DocumentStore):
 
     def open_search(self, record: SearchRecord) -> None:
         """Store the start of a search; an existing search does not change."""
-        self._write()
         where = f"search {identifier(record.key, 'search')}"
         if record.machine not in self._machines:
             raise unknown_machine(record.machine, WHERE)
@@ -215,7 +204,6 @@ class MemoryStore(DocumentStore):
 
     def close_search(self, key: str, machine: str, answer: Mapping[str, Json]) -> None:
         """Store a search's answer; a later answer to the same question replaces it."""
-        self._write()
         search = self._open(key, machine)
         search.record = replace(search.record, answer=_copy(dict(answer), f"search {key}"))
 
@@ -225,7 +213,6 @@ class MemoryStore(DocumentStore):
 
     def add_step(self, key: str, machine: str, step: StepRecord) -> None:
         """Store a step of a search; a step with the same number is replaced."""
-        self._write()
         plain = storable_record(step, f"search {key}, step {step.number}")
         self._open(key, machine).steps[step.number] = plain
 
@@ -236,7 +223,6 @@ class MemoryStore(DocumentStore):
 
     def add_document(self, document: Document) -> None:
         """Store a document, which may replace the last one with its key."""
-        self._write()
         if isinstance(document, ComparisonRecord) and document.machine not in self._machines:
             raise unknown_machine(document.machine, WHERE)
         self._documents.append(document_row(document))
@@ -267,10 +253,6 @@ class MemoryStore(DocumentStore):
             first.setdefault(runnable.key, runnable)
         latest = reversed(self._order[-most:])
         return [(first[each.key.runnable], each) for each in latest if each.key.runnable in first]
-
-    def _write(self) -> None:
-        if self._refusal:
-            raise StoreError(self._refusal)
 
     def _find(self, key: str, machine: str) -> _Search | None:
         for search in self._searches:
