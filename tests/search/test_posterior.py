@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import combinations, pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from perftrail.search import Batch, Built, Observation, Question, Sample, Search
+from perftrail.search import Built, Observation, Question, Search
 from perftrail.search.noise import SHAPES_PRIOR, Likelihoods, build_grid, build_lattice
 from perftrail.search.posterior import ANOTHER, MOST_CHANGES, narrowest
 from tests.search.oracle import Oracle, batch, normal, posterior_of, search_after, steps
@@ -212,26 +210,6 @@ def test_the_narrowest_range_contains_the_probability_with_the_fewest_revisions(
     assert narrowest((0, 10, 12, 20), np.array([0.5, 0.45, 0.05]), 0.9) == range(2)
     assert narrowest((0, 10, 12, 20), np.array([0.5, 0.45, 0.05]), 0.4) == range(1, 2)
     assert narrowest((0, 10), np.array([0.5]), 0.9) is None
-
-
-def test_the_blocks_of_a_second_change_correct_its_first_samples() -> None:
-    """A search on a busy machine: two of three samples of the second culprit were slow, none in its nine blocks."""
-    recorded = json.loads((Path(__file__).parent / "cases" / "two_changes.json").read_text())
-    search = Search(Question(revisions=recorded["revisions"]))
-    for step in recorded["steps"]:
-        search.ask()
-        if "built" in step:
-            search.tell(Built(position=step["built"], same_as=step["same_as"]))
-            continue
-        [(kind, values)] = step.items()
-        samples = [Sample(position=at, value=value, noisy=bool(noisy)) for at, value, noisy in values]
-        search.tell(Batch(samples=tuple(samples), certificate=kind == "block"))
-    positions = posterior_of(search).positions
-    assert len(posterior_of(search).changes) == 2
-    for change, before in zip(posterior_of(search).changes, recorded["before"], strict=True):
-        gap = int(np.argmax(change.gaps))
-        assert positions[gap] == before
-        assert change.gaps[gap] > 0.99
 
 
 def test_the_posterior_of_a_settled_search_contains_both_changes() -> None:

@@ -321,8 +321,11 @@ class Evidence:
         return max((float(np.ptp(each)) for each in values), default=0.0)
 
     def count(self, position: int) -> int:
-        """Number of samples of a position's build outside rounds, in all layouts."""
-        return sum(map(len, self.samples(position)))
+        """Number of usable samples of a position's build, in all layouts and rounds."""
+        outside = sum(map(len, self.samples(position)))
+        return (
+            outside if self._question.scale is Scale.RATE else outside + len(self.values_in_rounds(position))
+        )
 
     def samples(self, position: int) -> tuple[Floats, ...]:
         """The corrected samples of a position's build, sorted: as linked by the recipe first, then each layout.

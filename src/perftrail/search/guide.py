@@ -73,7 +73,7 @@ class Guide:
 
     def ask(self) -> Measure | None:
         """Return what narrows the likely changes down; `None` once they are located, or rounds do it better."""
-        if self._evidence.built and len(self._evidence.positions) < 2:
+        if len(self._evidence.guiding_positions) < 2:
             return None
         if len(self._evidence.built) > most_builds(self.question):
             return None
@@ -87,7 +87,7 @@ class Guide:
 
         With k parallel builds of one gap, a gap is split into k + 1 pieces instead of two.
         """
-        if len(self._evidence.positions) < 2:
+        if len(self._evidence.guiding_positions) < 2:
             ends = [end for end in self._ends() if end is not None and not self._evidence.has_result(end)]
             return tuple(end for end in dict.fromkeys(ends) if end not in taken)[:count]
         ahead: list[int] = []
@@ -119,7 +119,9 @@ class Guide:
         return belief_of(self.posterior, self.question.scale)
 
     def located(self) -> tuple[int, ...]:
-        """Return the builds around each likely change, ascending."""
+        """Return the builds around each likely change, ascending; none if only rounds measured builds."""
+        if len(self._evidence.guiding_positions) < 2:
+            return ()
         positions, found = self.posterior.positions, set[int]()
         for change in self._large_changes():
             gap = int(np.argmax(change.gaps))

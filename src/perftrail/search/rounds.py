@@ -64,8 +64,9 @@ a few is not visible otherwise."""
 LEAST_TO_GIVE_UP = 16
 MOST_ROUNDS = 64
 MOST_PROMISING = 1024
+MOST_PROMISING_OF_RATES = 256
 """Rounds after which the comparison of two builds is given up: of ends without any sign that they differ; of others;
-and while it is forecast to be decided within the largest number."""
+and while it is forecast to be decided within one of the last two numbers."""
 
 SIZE_ROUNDS = 24
 """Rounds after which a certain change is below the threshold only if it hardly reaches it, and is named otherwise."""
@@ -553,8 +554,9 @@ class Rounds:
         are_ends = any(gap.first < at < gap.last for at in self.positions)
         may_differ = gap.is_likely or gap.evidence > 0 or not are_ends
         most = MOST_ROUNDS if may_differ else LEAST_TO_GIVE_UP
-        if min(gap.rounds_to_equality(threshold), gap.rounds_to_certainty(self.level)) <= MOST_PROMISING:
-            most = MOST_PROMISING
+        promising = MOST_PROMISING_OF_RATES if self._is_rate else MOST_PROMISING
+        if min(gap.rounds_to_equality(threshold), gap.rounds_to_certainty(self.level)) <= promising:
+            most = promising
         if (are_ends or not certain) and count >= most:
             return Finding.UNDECIDED
         if are_ends or divisible or not certain:

@@ -317,11 +317,9 @@ class Search:
     @property
     def belief(self) -> Belief | None:
         """The current belief, `None` before two revisions were measured."""
-        if len(self._evidence.positions) < 2:
-            return None
-        if self._is_guided or len(self._evidence.rounds) < FEWEST_ROUNDS:
-            return self._guide.belief
-        return self._belief_of_rounds()
+        if not self._is_guided and len(self._evidence.rounds) >= FEWEST_ROUNDS:
+            return self._belief_of_rounds()
+        return self._guide.belief if len(self._evidence.guiding_positions) > 1 else None
 
     def _belief_of_rounds(self) -> Belief:
         """Return what the rounds show: the widest likely change that is not decided, or that nothing changed."""
