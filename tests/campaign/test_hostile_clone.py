@@ -60,7 +60,7 @@ def test_each_kind_is_what_its_name_states(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.long
 def test_a_short_run_has_no_losses() -> None:
-    found = hostile_clone.run(20.0, 1)
+    found = hostile_clone.run(10.0, 1)
     assert found.losses == ()
     assert found.trials >= len(KINDS)
 

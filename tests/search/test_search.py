@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,11 +17,13 @@ from perftrail.search import (
     Batch,
     BootSession,
     Budget,
+    Built,
     CannotRelink,
     Costs,
     Kind,
     Measure,
     Question,
+    Sample,
     Search,
     Settled,
     Unusable,
@@ -457,6 +462,24 @@ def test_a_search_with_a_limit_of_builds_repeats_its_steps_when_it_resumes() -> 
             resumed.tell(observation)
         count += 1
     assert count > 3
+
+
+def test_the_rounds_of_a_second_change_correct_its_first_samples() -> None:
+    """A search on a busy machine: two of three samples of the second culprit were slow, none in its nine rounds."""
+    recorded = json.loads((Path(__file__).parent / "cases" / "two_changes.json").read_text())
+    search = Search(Question(revisions=recorded["revisions"]))
+    for step in recorded["steps"]:
+        search.ask()
+        if "built" in step:
+            search.tell(Built(position=step["built"], same_as=step["same_as"]))
+            continue
+        [(kind, values)] = step.items()
+        samples = [Sample(position=at, value=value, noisy=bool(noisy)) for at, value, noisy in values]
+        search.tell(Batch(samples=tuple(samples), certificate=kind == "block"))
+    assert search.belief is not None
+    steps_of_belief = itertools.pairwise(search.belief.at_or_before)
+    jumps = [before for (before, least), (_, most) in steps_of_belief if most - least > 0.05]
+    assert jumps == recorded["before"]
 
 
 def test_ends_that_certainly_differ_are_not_said_to_become_equal() -> None:
