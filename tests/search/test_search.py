@@ -468,12 +468,12 @@ def test_the_rounds_of_a_second_change_correct_its_first_samples() -> None:
     """A search on a busy machine: two of three samples of the second culprit were slow, none in its nine rounds."""
     recorded = json.loads((Path(__file__).parent / "cases" / "two_changes.json").read_text())
     search = Search(Question(revisions=recorded["revisions"]))
-    for step in recorded["steps"]:
+    for told in recorded["steps"]:
         search.ask()
-        if "built" in step:
-            search.tell(Built(position=step["built"], same_as=step["same_as"]))
+        if "built" in told:
+            search.tell(Built(position=told["built"], same_as=told["same_as"]))
             continue
-        [(kind, values)] = step.items()
+        [(kind, values)] = told.items()
         samples = [Sample(position=at, value=value, noisy=bool(noisy)) for at, value, noisy in values]
         search.tell(Batch(samples=tuple(samples), certificate=kind == "block"))
     assert search.belief is not None
