@@ -288,6 +288,7 @@ class SimulatedMachine:
     row: Row
     history: History
     rng: np.random.Generator
+    study: Study
     clock: float = 0.0
     busy_until: float = 0.0
     busy_cost: float = 0.0
@@ -493,7 +494,6 @@ def search(row: Row, seed: int) -> Outcome:
     """Search one history of a row with perftrail, and compare the answer with the truth."""
     rng = np.random.default_rng([seed, *row.name.encode()])
     history = history_of(row, rng)
-    machine = SimulatedMachine(row, history, rng)
     study = Study(
         title="simulated",
         file="/study/perftrail.toml",
@@ -504,6 +504,7 @@ def search(row: Row, seed: int) -> Outcome:
         build=Build(relink=("relink {layout}",) if row.relinks else ()),
         measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0),
     )
+    machine = SimulatedMachine(row, history, rng, study)
     source, store = SimulatedSource(row.revisions), MemoryStore()
     here = Machine(id="simulated", facts={})
     store.add_machine(here)
