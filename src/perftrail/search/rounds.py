@@ -64,9 +64,10 @@ a few is not visible otherwise."""
 LEAST_TO_GIVE_UP = 16
 MOST_ROUNDS = 64
 MOST_PROMISING = 1024
-MOST_PROMISING_OF_RATES = 256
+MOST_PROMISING_BESIDE = 256
 """Rounds after which the comparison of two builds is given up: of ends without any sign that they differ; of others;
-and while it is forecast to be decided within one of the last two numbers."""
+while it is forecast to be decided within the third number; and of a rate, or beside a change that is named, within the
+last one: there is an answer already."""
 
 SIZE_ROUNDS = 24
 """Rounds after which a certain change is below the threshold only if it hardly reaches it, and is named otherwise."""
@@ -223,6 +224,7 @@ class Rounds:
         self._cumulative = np.cumsum(question.weights())
         self.spread = 0.0
         self._is_coarse = False
+        self._most_promising = MOST_PROMISING
         self.focus: tuple[int, int] | None = None
         """The only gap that the rounds of a rate run until it is decided."""
         self._guess = (1.0, 0.0)
@@ -296,7 +298,18 @@ class Rounds:
         self._is_coarse = (
             self._is_rate or self._evidence.resolution > COARSE * self._question.threshold_on_scale
         )
-        return [self.compare(*pair) for pair in pairs]
+        self._most_promising = MOST_PROMISING_BESIDE if self._is_rate else MOST_PROMISING
+        gaps = [self.compare(*pair) for pair in pairs]
+        if any(each.finding is Finding.CHANGED for each in gaps):
+            self._most_promising = MOST_PROMISING_BESIDE
+            gaps = [self._judged_beside(each) for each in gaps]
+        return gaps
+
+    def _judged_beside(self, gap: Gap) -> Gap:
+        if gap.finding is Finding.OPEN and len(gap.differences) >= MOST_PROMISING_BESIDE:
+            gap = replace(gap, finding=self._finding(gap))
+            self._compared[gap.first, gap.last] = gap
+        return gap
 
     def runs(self, gaps: Sequence[Gap]) -> list[Run]:
         """Return the runs between certain and likely changes; a likely change is a run by itself.
@@ -554,9 +567,8 @@ class Rounds:
         are_ends = any(gap.first < at < gap.last for at in self.positions)
         may_differ = gap.is_likely or gap.evidence > 0 or not are_ends
         most = MOST_ROUNDS if may_differ else LEAST_TO_GIVE_UP
-        promising = MOST_PROMISING_OF_RATES if self._is_rate else MOST_PROMISING
-        if min(gap.rounds_to_equality(threshold), gap.rounds_to_certainty(self.level)) <= promising:
-            most = promising
+        if min(gap.rounds_to_equality(threshold), gap.rounds_to_certainty(self.level)) <= self._most_promising:
+            most = self._most_promising
         if (are_ends or not certain) and count >= most:
             return Finding.UNDECIDED
         if are_ends or divisible or not certain:
