@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from perftrail.search import Question, Search, Verdict
+from perftrail.search import Batch, Measure, Question, Sample, Search, Verdict
+from perftrail.stats.scale import Scale
 from tests.search.oracle import Oracle, batch, layouts, normal, step, steps
 
 if TYPE_CHECKING:
@@ -105,7 +107,20 @@ def test_layouts_that_hide_any_change_end_a_search_that_cannot_relink() -> None:
         assert answer.changes == ()
         # Four builds for each halving, and those that divide all open gaps once more.
         assert oracle.builds <= 64
-    assert "builds differ by about" in answer.reason
+    assert re.search(r"builds differ by about [0-9.]+ % without any change", answer.reason)
+
+
+def test_layouts_that_hide_any_difference_are_told_in_the_unit_of_the_metric() -> None:
+    own, noise = layouts(101, 0.06), normal(1, 0.02)
+    search = Search(Question(revisions=200, scale=Scale.DIFFERENCE, threshold=0.05, seed=1))
+    while isinstance(action := search.ask(), Measure):
+        samples = tuple(
+            Sample(position=each, value=own(each, 0) + 0.1 * (each >= 60) + noise(each))
+            for each in action.order
+        )
+        search.tell(Batch(samples=samples, certificate=action.certificate, layout=action.layout))
+    assert action.answer.changes == ()
+    assert re.search(r"builds differ by about 0\.0[0-9]+ without any change", action.answer.reason)
 
 
 def test_two_builds_on_one_side_do_not_suffice_if_layouts_may_explain_their_level() -> None:

@@ -228,6 +228,23 @@ def test_bounds_of_a_difference_shrink_with_the_number_of_equal_outcomes() -> No
     assert rate_bounds(np.empty(0), 0.01).low == -1.0
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_difference_is_found_whatever_the_unit_of_its_metric(linked: bool) -> None:
+    """Layout noise is a share of the values: a fixed one would hide each change of a metric in a large unit."""
+    for unit in (1e-6, 1.0, 1e6):
+        rng = np.random.default_rng(3)
+        search = Search(
+            Question(revisions=30, scale=Scale.DIFFERENCE, threshold=0.5 * unit, linked=linked, seed=4)
+        )
+        while isinstance(action := search.ask(), Measure):
+            samples = tuple(
+                Sample(position=each, value=unit * (float(each > 17) + 0.15 * float(rng.normal())))
+                for each in action.order
+            )
+            search.tell(Batch(samples=samples, certificate=action.certificate, layout=action.layout))
+        assert [change.positions for change in action.answer.changes] == [(18,)]
+
+
 @pytest.mark.parametrize(("before", "after"), [(0.0, 5.0), (-3.0, 2.0), (2.0, 0.0)])
 @pytest.mark.parametrize("spread", [0.0, 0.3])
 def test_zeros_and_negative_values_are_compared_by_their_difference(

@@ -266,7 +266,8 @@ class _Conclusion:
     ) -> str:
         """Return why a search that was not ended by its budget ended here."""
         if self._tau:
-            return f"builds differ by about {100 * self._tau:.2g} % without any change, perhaps by their memory layouts"
+            size = self._words(self._tau)
+            return f"builds differ by about {size} without any change, perhaps by their memory layouts"
         if suspected:
             return f"{'a further' if changes else 'a'} change is likely, but could not be certified"
         if not changes and not whole:

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 USUAL_TAU = 0.005
 USUAL_FREEDOM = 3
-"""Layout noise before any build was compared, and the number of builds that it counts as: 0.4 to 0.9 % were measured
-for C and Rust."""
+"""Layout noise before any build was compared, a share of the values, and the number of builds that it counts as: 0.4
+to 0.9 % were measured for C and Rust."""
+
+LEAST_TAU = 1e-12
+"""Smallest layout noise before any build was compared, for values of zero."""
 
 ALONE_FREEDOM = 2.5
 """Degrees of freedom for a change with one build on a side: nothing averages the tails of its layout, which are
@@ -164,6 +167,7 @@ class Separation:
 
     def __init__(self, rounds: Rounds) -> None:
         levels, errors = rounds.build_levels()
+        self._usual = max(USUAL_TAU * rounds.magnitude, LEAST_TAU)
         gaps, positions = rounds.gaps(), rounds.positions
         # Neighbours with the same artefact have one layout: more of them are no evidence that layouts differ little.
         kept = [
@@ -183,7 +187,7 @@ class Separation:
 
     @property
     def tau(self) -> float:
-        """The standard deviation of the layout of one build, in logarithms."""
+        """The standard deviation of the layout of one build, on the metric's scale."""
         return self._noise(self._chosen)[0]
 
     def groups(self, last: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -194,7 +198,7 @@ class Separation:
     def _noise(self, edges: Collection[int]) -> tuple[float, float]:
         """Return the layout noise and its degrees of freedom, from the differences of neighbours without an edge."""
         rest = np.delete(self._squares, [edge - 1 for edge in edges])
-        squares = USUAL_TAU**2 * USUAL_FREEDOM + max(float(rest.sum()), 0.0)
+        squares = self._usual**2 * USUAL_FREEDOM + max(float(rest.sum()), 0.0)
         counted = USUAL_FREEDOM + len(rest)
         return math.sqrt(squares / counted), USUAL_FREEDOM + FREEDOM_OF_DIFFERENCE * len(rest)
 

@@ -275,6 +275,14 @@ class Rounds:
         return self._question.threshold_on_scale
 
     @property
+    def magnitude(self) -> float:
+        """A relative difference of 1 on the metric's scale: for differences the mean distance of values from zero."""
+        if self._question.scale is not Scale.DIFFERENCE:
+            return 1.0
+        values = [each for found in self._evidence.rounds for each in found.values()]
+        return float(np.abs(values).mean()) if values else 0.0
+
+    @property
     def level(self) -> float:
         """The error allowed to the claim of a change in one direction."""
         return (1 - self._question.confidence) / 2
