@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from perftrail.search.evidence import Evidence
 from perftrail.search.rounds import Rounds
 from perftrail.stats.rates import rate_bounds, rate_evidence
 from perftrail.stats.scale import Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def question(
@@ -185,6 +189,23 @@ def test_a_scale_that_the_samples_choose_is_fixed_before_the_rounds_that_certify
     assert (change.positions, action.answer.scale) == ((17,), Scale.DIFFERENCE)
     assert change.certificate is not None
     assert change.certificate.blocks <= later
+
+
+def test_earlier_samples_are_read_again_only_when_a_value_has_no_place_on_the_scale(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[Scale] = []
+    suited = Scale.suited
+
+    def counted(scale: Scale, values: Iterable[float]) -> Scale:
+        calls.append(scale)
+        return suited(scale, values)
+
+    monkeypatch.setattr(Scale, "suited", counted)
+    search = Search(Question(revisions=4, adapts=True))
+    for value in (1.0, 2.0, 3.0, 0.0, -1.0):
+        search.tell(Batch(samples=(Sample(position=0, value=value),)))
+    assert (calls, search.question.scale) == ([Scale.RATIO], Scale.DIFFERENCE)
 
 
 def test_equal_observations_lead_to_equal_actions() -> None:

@@ -40,7 +40,7 @@ from perftrail.search.rounds import FEWEST_FLAT, FEWEST_ROUNDS, Finding, Rounds
 from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from perftrail.search.answer import Action
     from perftrail.search.budget import Budget
@@ -117,11 +117,10 @@ class Search:
 
     def _suited_scale(self) -> Scale:
         """Return the scale for all samples so far."""
-        if not (self.question.adapts and isinstance(self._told[-1], Batch)):
-            return self.question.scale
-        batches = (each for each in self._told if isinstance(each, Batch))
-        values = (sample.value for batch in batches for sample in batch.samples)
-        return self.question.scale.suited(value for value in values if value is not None)
+        scale = self.question.scale
+        if not self.question.adapts or all(map(scale.allows, _values(self._told[-1:]))):
+            return scale
+        return scale.suited(_values(self._told))
 
     def _record(self, observation: Observation) -> None:
         self._evidence.add(observation)
@@ -374,3 +373,11 @@ class Search:
         return replace(
             left, runs=(left.runs[0], left.runs[1] + runs), builds=(left.builds[0], left.builds[1] + looks)
         )
+
+
+def _values(observations: Iterable[Observation]) -> Iterator[float]:
+    """Yield the values of all samples of observations."""
+    for batch in observations:
+        for sample in batch.samples if isinstance(batch, Batch) else ():
+            if sample.value is not None:
+                yield sample.value
