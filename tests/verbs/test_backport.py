@@ -15,7 +15,7 @@ from perftrail.measure.session import Session
 from perftrail.measure.subjects import Ready
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import InvocationKey, Measurement
-from perftrail.model.metrics import Derived
+from perftrail.model.metrics import Derived, Metric
 from perftrail.model.patch import Patch, Patched
 from perftrail.model.plan import Cell
 from perftrail.model.process import Command, Exited, Ran, TimedOut
@@ -92,6 +92,24 @@ def test_the_share_of_the_gain_is_found(tmp_path: Path, share: float, verdict: s
     assert found is not None
     assert found.low <= share <= found.high
     assert found.high - found.low < 0.15
+
+
+def test_a_backport_compares_values_above_zero_by_their_ratio_whatever_scale_the_study_states(
+    tmp_path: Path,
+) -> None:
+    metric = Metric(pattern="value ([0-9.]+)", unit="errors", scale="difference")
+    custom_study = study(benchmarks={"work": Benchmark(command="{build}/work", metrics={"printed": metric})})
+    rng = random.Random(2)
+    starter = FakeStarter(
+        seconds=lambda _: 1.0,
+        prints=lambda words: f"value {(900.0, 500.0, 510.0)[number_of(words)] + rng.gauss(0.0, 3.0)}\n",
+    )
+    _, report = drain(Backport(session_of(tmp_path, starter, custom_study=custom_study), FITTED).events())
+    [found] = [each for each in report.metrics if each.target.text == "printed"]
+    assert found.patched_against_old is not None
+    assert found.patched_against_old.effect == pytest.approx(510 / 900, rel=0.02)
+    assert found.judged(found.patched_against_old) == "better"
+    assert found.estimates[Role.OLD].value == pytest.approx(900.0, rel=0.02)
 
 
 def test_a_patched_one_that_is_slower_is_a_cost(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ class PairedOutcomes(Generic[Side]):
 
     With `relinked`, only pairs of relinked builds count, else only pairs of builds as their recipe links
     them. `pairs_per_layout` is the number of pairs before the next layout. `linked`: a linker produced the measured
-    program. `adapts`: zeros and negative values choose another scale than the ratio.
+    program. `adapts`: the study, or else zeros and negative values, may choose another scale than the ratio.
     """
 
     def __init__(
@@ -252,11 +252,13 @@ class PairedOutcomes(Generic[Side]):
 
         The pairs before it do not count. The choice does not depend on which side a value is from.
         """
-        scale, first, known = Scale(target.scale or Scale.RATIO), 0, list[float]()
-        for number, pair in enumerate(pairs if self._adapts and target.scale is None else ()):
-            known += pair.levels.values()
-            if (suited := scale.suited(known)) is not scale:
-                scale, first = suited, number
+        if not self._adapts:
+            return Scale.RATIO, 0
+        scale, first = Scale(target.scale or Scale.RATIO), 0
+        for number, pair in enumerate(pairs if target.scale is None else ()):
+            if not all(map(scale.allows, pair.levels.values())):
+                known = (value for each in pairs[: number + 1] for value in each.levels.values())
+                scale, first = scale.suited(known), number
         return scale, first
 
     def discarded(self, target: Target) -> int:
