@@ -172,6 +172,7 @@ def test_a_dry_run_ends_with_the_command_whose_plan_it_is(
             '"120%" is not a fraction above 0 and below 1; write for example 99% or 0.99',
         ),
         (("--threshold", "5percent"), "write for example 2% or 0.02"),
+        (("--metric", "works", "--threshold", "5"), "5: is not a fraction above 0 and below 1"),
         (("--budget", "3weeks"), '--budget "3weeks": is not a duration; write seconds'),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Metric
 from perftrail.model.process import Ended, Exited, TimedOut
-from perftrail.model.study import Invocations, MeasurePolicy
+from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy
 from perftrail.present.gate import headline, levels_words, row_effect, sensitivity, verdict_words
 from perftrail.present.gate_formats import FORMATS
 from perftrail.results.gate import Gate, stored_comparisons
@@ -24,6 +25,7 @@ from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain
 
 METRIC = Metric(pattern="value (-?[0-9.e-]+)", unit="errors")
+DIFFERENCES = replace(METRIC, scale="difference")
 
 
 def compared(
@@ -32,18 +34,22 @@ def compared(
     value: Callable[[int], float] = lambda _: 1.0,
     ended: Callable[[int], Ended] = lambda _: Exited(code=0),
     metric: str = "printed",
-    threshold: float = 0.5,
+    threshold: float | None = 0.5,
+    found_from: float | None = None,
+    seconds: Callable[[int], float] = lambda _: 0.1,
     pairs: int = 60,
+    printed: Metric = METRIC,
 ) -> Gate:
     """Compare revision 1 with revision 0; `value` and `ended` are those of one run of a revision."""
     study = a_study(
         benchmarks={
-            "work": Benchmark(command="{build}/work", metrics={"printed": METRIC}, timeout_seconds=3.0)
+            "work": Benchmark(command="{build}/work", metrics={"printed": printed}, timeout_seconds=3.0)
         },
+        find=FindPolicy(threshold=found_from),
         measure=MeasurePolicy(invocations=Invocations(least=3, most=pairs), warmups=1),
     )
     starter = FakeStarter(
-        seconds=lambda _: 0.1,
+        seconds=lambda words: seconds(number_of(words)),
         prints=lambda words: f"value {value(number_of(words))}\n",
         ended=lambda words: ended(number_of(words)),
     )
@@ -81,6 +87,29 @@ def test_zeros_and_negative_values_are_compared_by_their_difference(
         assert "value" not in plain["effect"]
     else:
         assert plain["scale"] == "rate"
+
+
+def test_printed_times_of_zero_seconds_are_the_same(tmp_path: Path) -> None:
+    """A time-out of 3 s is no value of a rate, as which zeros are compared."""
+    gate = compared(tmp_path, value=lambda _: 0.0, printed=replace(METRIC, unit="s"))
+    [row] = gate.rows
+    assert (row.verdict, row.at_least) == (Verdict.SAME, False)
+
+
+def test_a_threshold_in_a_unit_is_not_one_of_other_metrics(tmp_path: Path) -> None:
+    """`[find] threshold = 5` of a metric that is compared by its difference is not 500 % of a time."""
+    gate = compared(
+        tmp_path, metric="wall", threshold=None, found_from=5.0, seconds=lambda number: 0.1 + 0.1 * number
+    )
+    assert (gate.rows[0].verdict, gate.exit_code) == (Verdict.SLOWER, 3)
+    assert gate.threshold_source == "[measure] precision"
+
+
+def test_a_threshold_in_a_unit_is_that_of_differences(tmp_path: Path) -> None:
+    gate = compared(
+        tmp_path, value=lambda number: 2.0 * number, threshold=None, found_from=5.0, printed=DIFFERENCES
+    )
+    assert (gate.rows[0].verdict, gate.threshold) == (Verdict.SAME, 5.0)
 
 
 def test_a_difference_is_told_in_the_unit_of_its_metric(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.model.target import Target
+    from perftrail.model.target import Target, Working
 
     Handler = Callable[[int, FrameType | None], None]
     _Type = click.ParamType[float]
@@ -195,7 +195,7 @@ def with_links(study: Study, *, as_linked: bool) -> Study:
     return replace(study, build=replace(study.build, pin=False)) if as_linked else study
 
 
-def check_threshold(threshold: float | None, targets: Iterable[Target]) -> None:
+def check_threshold(threshold: float | None, targets: Iterable[Target | Working]) -> None:
     """Raise `UsageError` for a threshold of 1 and more, unless all metrics are compared by differences in a unit."""
     if threshold is not None and threshold >= 1.0:
         wrong = next((each for each in targets if each.scale != "difference"), None)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from perftrail.model.benchmark import Benchmark, Value
 from perftrail.model.field import AXIS, Key
 from perftrail.model.measurement import Quiet
-from perftrail.model.metrics import Derived
+from perftrail.model.metrics import Derived, MetricScale
 from perftrail.model.recipe import PLAIN, Build, Variant
 from perftrail.model.sandbox import Sandbox
 from perftrail.model.service import Service
@@ -164,6 +164,14 @@ class FindPolicy:
     def smallest_change(self) -> float:
         """The smallest change worth finding, also if the study does not set it."""
         return THRESHOLD if self.threshold is None else self.threshold
+
+    def threshold_for(self, scales: Iterable[MetricScale | None]) -> float | None:
+        """Return the threshold for metrics with these stated scales; `None` if the study sets none.
+
+        From 1 on it is in the unit of a metric, and only one of differences.
+        """
+        is_relative = self.threshold is not None and self.threshold < 1.0
+        return self.threshold if is_relative or all(each == "difference" for each in scales) else None
 
 
 _BAND = re.compile(r"\s*(-?\d+(?:\.\d+)?)?\s*\.\.\s*(-?\d+(?:\.\d+)?)?\s*")

@@ -396,6 +396,7 @@ class Working:
     benchmark_points: tuple[tuple[str, Point], ...]
     unit: str = ""
     better: Better = "higher"
+    scale: MetricScale = "rate"
 
     @property
     def benchmark(self) -> str:

@@ -184,6 +184,7 @@ class ComparedBenchmark:
             pinned=self._outcomes.relinked and self.pairs.pins,
             linked=self._outcomes.linked,
             at_least=target.limit is not None
+            and scale.allows(target.limit)
             and any(statistics.median(each) >= scale.level(target.limit) for each in (base, head)),
             seconds=self._outcomes.seconds(target),
             ratios=tuple(scale.effect(after - before) for before, after in zip(base, head, strict=True)),
@@ -571,7 +572,7 @@ class Compare:
             study.measure,
             sum(len(benchmark.targets) for benchmark in benchmarks),
             error=1.0 - self._request.confidence,
-            threshold=study.find.threshold if threshold is None else threshold,
+            threshold=self._study_threshold if threshold is None else threshold,
             most=self._request.most,
         )
 
@@ -579,7 +580,17 @@ class Compare:
         """Return which option or key of the study sets the threshold."""
         if self._request.threshold is not None:
             return "--threshold"
-        return "[measure] precision" if self._session.study.find.threshold is None else "[find] threshold"
+        return "[measure] precision" if self._study_threshold is None else "[find] threshold"
+
+    @property
+    def _study_threshold(self) -> float | None:
+        study, choice = self._session.study, self._request.choice
+        return study.find.threshold_for(
+            target.scale
+            for name in study.benchmarks
+            for variant in study.variants
+            for target in choice.of(study, name, variant)
+        )
 
     def _measure(self, benchmarks: Sequence[ComparedBenchmark], rule: Rule) -> Generator[Event, None, Rule]:
         """Measure replicates of all unsettled comparisons, round by round; return the rule for their analysis."""

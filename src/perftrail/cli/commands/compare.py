@@ -257,7 +257,7 @@ def comparison_request(
         ),
     )
     only_works = bool(choice.metrics) and all(each.name == WORKS for each in choice.metrics)
-    if threshold is None and only_works and study.find.threshold is None:
+    if threshold is None and only_works and study.find.threshold_for(["rate"]) is None:
         threshold = RATE_THRESHOLD
     return CompareRequest(
         base=base,

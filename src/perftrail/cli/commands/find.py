@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from perftrail.find.answer import FindAnswer, FindRequest, FindTable
     from perftrail.model.source import Source
     from perftrail.model.study import Study
+    from perftrail.model.target import Target
 
 
 class FindOptions(TypedDict):
@@ -331,7 +332,7 @@ def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptio
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.find.answer import FindRequest
     from perftrail.model.notation import parse_duration
-    from perftrail.model.study import RATE_THRESHOLD
+    from perftrail.model.study import RATE_THRESHOLD, THRESHOLD
     from perftrail.model.target import TargetError, Working, resolve_goal
     from perftrail.model.wording import suggestion
     from perftrail.search.budget import Budget
@@ -346,11 +347,10 @@ def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptio
     except TargetError as error:
         named = " ".join(f"--metric {text}" for text in metrics)
         raise UsageError(f"{named}: {error}" if named else str(error)) from error
-    if not isinstance(goal, Working):
-        check_threshold(overrides["threshold"], goal)
-    usual = policy.smallest_change
-    if isinstance(goal, Working) and policy.threshold is None:
-        usual = RATE_THRESHOLD
+    goals: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
+    check_threshold(overrides["threshold"], goals)
+    usual = policy.threshold_for(each.scale for each in goals)
+    usual = usual or (RATE_THRESHOLD if isinstance(goal, Working) else THRESHOLD)
     threshold, confidence, budget = overrides["threshold"], overrides["confidence"], overrides["budget"]
     try:
         seconds = policy.budget_seconds if budget is None else parse_duration(budget)

@@ -187,12 +187,14 @@ def _print(watched: Watched, *, as_json: bool, shared_options: tuple[str, ...]) 
 
 def _print_status(watched: Watched, study: Study, policy: WatchPolicy, *, once: bool, first: bool) -> None:
     """Print for people what a check without an answer found; after the first one, also the time between checks."""
+    from perftrail.model.study import THRESHOLD
+
     if settings.quiet:
         return
     lines = []
     if watched.compared and not watched.answers:
         which = counted(len(watched.compared), "new revision")
-        threshold = percent(study.find.smallest_change)
+        threshold = percent(study.find.threshold_for([None]) or THRESHOLD)
         lines.append(f"no metric seems to have changed by {threshold} or more in {which}")
     elif not watched.fresh and not watched.began and (once or first):
         lines.append(f"no new revision since {watched.state.last[:10]}")

@@ -256,7 +256,7 @@ def read_history(
     described = {MetricName.of(metric): metric for each in publications for metric in each.metrics}
     last_used = {each.machine.id: number for number, each in enumerate(publications) if each.metrics}
     judged = {MetricName.of(each): each for each in comparison.verdicts} if comparison is not None else {}
-    threshold = study.measure.precision if study.find.threshold is None else study.find.threshold
+    threshold = study.find.threshold_for([None]) or study.measure.precision
     changes = _changes(found)
     metrics = [
         _metric(

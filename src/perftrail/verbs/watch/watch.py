@@ -13,6 +13,7 @@ from perftrail.find.answer import FindAnswer, FindAnswerJson, FindRequest
 from perftrail.find.find import Find
 from perftrail.measure.events import BuilderMessage, HistoryRead, stop_at_fault_of_machine
 from perftrail.model.source import Ends, read_span
+from perftrail.model.study import THRESHOLD
 from perftrail.ports import GrowingSource
 from perftrail.search.budget import Budget
 from perftrail.verbs.backport.patch import find_revision
@@ -195,7 +196,10 @@ class BranchCheck:
         self, measured: WatchedMetric, order: Sequence[str], state: WatchState, confirmed: Sequence[Alarm]
     ) -> list[Alarm]:
         """Return possible changes of metrics, by the pairs of a batch or else by the whole history."""
-        name, threshold = metric_key(measured.target), self._session.study.find.smallest_change
+        name, threshold = (
+            metric_key(measured.target),
+            self._session.study.find.threshold_for([None]) or THRESHOLD,
+        )
         known = dict.fromkeys([*self._known(name, state), *(alarm.at for alarm in confirmed)])
         return alarms_by_pairs(measured, order, threshold=threshold) or alarms_by_history(
             measured.target, state.levels.get(name, ()), threshold=threshold, known=known
@@ -270,7 +274,7 @@ class BranchCheck:
         request = FindRequest(
             goal=(target,),
             range=range_,
-            threshold=policy.smallest_change,
+            threshold=policy.threshold_for([target.scale]) or THRESHOLD,
             confidence=policy.confidence,
             budget=Budget(invocations=policy.budget_invocations, builds=policy.budget_builds).with_time(
                 policy.budget_seconds
