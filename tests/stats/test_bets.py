@@ -128,3 +128,9 @@ def test_bounds_contain_the_true_shift(noise: Callable[[Rng, int], Floats]) -> N
 
 def test_the_size_is_the_median_of_the_averages_of_all_pairs_of_values() -> None:
     assert centre(np.array([1.0, 2.0, 30.0])) == pytest.approx(np.median([1, 1.5, 2, 15.5, 16, 30]))
+
+
+def test_the_centre_of_many_values_is_that_of_their_pairwise_averages() -> None:
+    values = np.random.default_rng(3).normal(size=301)
+    averages = np.add.outer(values, values)[np.triu_indices(len(values))] / 2
+    assert centre(values) == pytest.approx(np.median(averages), abs=1e-12)

@@ -509,7 +509,7 @@ class Rounds:
         elif count:
             whole = (first, last) == (self.positions[0], self.positions[-1])
             level = 1 - self._question.confidence if whole else PART_LEVEL
-            limits, evidence = self._tested(first, last, found, level)
+            limits, evidence = self._tested(first, last, found, level, size)
         gap = Gap(
             first=first,
             last=last,
@@ -522,18 +522,20 @@ class Rounds:
         )
         return gap if same else replace(gap, finding=self._finding(gap))
 
-    def _tested(self, first: int, last: int, found: Floats, level: float) -> tuple[Bounds, float]:
+    def _tested(
+        self, first: int, last: int, found: Floats, level: float, size: float
+    ) -> tuple[Bounds, float]:
         """Return the sizes that bets do not exclude, and the log-wealth of those on a difference."""
         if self._is_rate:
             # Equal outcomes of a pair are ties, on which the bets on its sign stake nothing.
             limits = self._known((first, last), found, level, rate_bounds)
             # Without a guess before the rounds, all gaps of the map share the error, and both directions do.
             bets = self._bets.get((first, last)) or _Bets(
-                direction=math.copysign(1.0, self._size(found)),
+                direction=math.copysign(1.0, size),
                 bonus=-math.log(max(1, len(self.positions) - 1)),
             )
             return limits, max(0.0, rate_evidence(bets.direction * found[bets.start :]) + bets.bonus)
-        signed = math.copysign(1.0, self._size(found)) * found
+        signed = math.copysign(1.0, size) * found
         scale = scales(found, robust=not self._is_coarse)
         builds = self._evidence.build_of(first), self._evidence.build_of(last)
         step = np.array([self._evidence.undithered_step(self.spread, *builds)])

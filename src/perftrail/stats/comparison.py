@@ -206,7 +206,10 @@ def needed(level: float) -> int:
 
 def centre(differences: Floats) -> float:
     """Return the median of all pairwise averages, each value with itself included (Hodges and Lehmann 1963)."""
-    rows, columns = _triangle(len(differences))
+    if len(differences) > _MOST_CACHED:
+        sums = np.concatenate([differences[at:] + each for at, each in enumerate(differences)])
+        return _median(sums) / 2
+    rows, columns = _cached_triangle(len(differences))
     return _median((differences[rows] + differences[columns]) / 2)
 
 
