@@ -24,7 +24,7 @@ from perftrail.verbs.compare import Compare, CompareRequest
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain
 
-METRIC = Metric(pattern="value (-?[0-9.e-]+)", unit="errors")
+METRIC = Metric(pattern="value (-?[0-9.e+-]+)", unit="errors")
 DIFFERENCES = replace(METRIC, scale="difference")
 
 
@@ -94,6 +94,17 @@ def test_printed_times_of_zero_seconds_are_the_same(tmp_path: Path) -> None:
     gate = compared(tmp_path, value=lambda _: 0.0, printed=replace(METRIC, unit="s"))
     [row] = gate.rows
     assert (row.verdict, row.at_least) == (Verdict.SAME, False)
+
+
+@pytest.mark.parametrize("values", [(5e-324, 1.0), (1.0, 5e-324), (1e100, -1e100)])
+def test_values_at_the_limits_of_numbers_are_compared(tmp_path: Path, values: tuple[float, float]) -> None:
+    gate = compared(tmp_path, value=lambda number: values[number])
+    assert gate.rows[0].verdict is (Verdict.SLOWER if values[0] < values[1] else Verdict.FASTER)
+
+
+def test_values_whose_difference_would_overflow_are_none(tmp_path: Path) -> None:
+    gate = compared(tmp_path, value=lambda number: (1.7e308, -1.7e308)[number])
+    assert gate.rows[0].note.endswith("only values up to 1e+100 can be compared")
 
 
 def test_a_threshold_in_a_unit_is_not_one_of_other_metrics(tmp_path: Path) -> None:

@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from perftrail.model.target import Target
 
 
+LARGEST = 1e100
+"""Largest absolute value: squares and sums of values stay finite."""
+
+
 def value_of(target: Target, outcomes: Mapping[Point, Outcome]) -> float | Failure:
     """Return the value of a target, from one outcome at each of its points, or up to the first failure."""
     failed = next((each.failure for each in outcomes.values() if isinstance(each, FailedInvocation)), None)
@@ -70,9 +74,9 @@ def value_of(target: Target, outcomes: Mapping[Point, Outcome]) -> float | Failu
         value = evaluate(target.expression, lookup)
     except ExpressionError as error:
         return Failure(stage="metric", message=f"{target.text}: {error}")
-    if not math.isfinite(value):
+    if not abs(value) <= LARGEST:
         return Failure(
-            stage="metric", message=f"{target.text} is {value}: only finite values can be compared"
+            stage="metric", message=f"{target.text} is {value}: only values up to {LARGEST:g} can be compared"
         )
     return value
 

@@ -175,7 +175,10 @@ def levels_of_ratio(base: Estimate, head: Estimate, *, ratio: float) -> Levels:
 
     The ratio of two medians is not the centre of the ratios of their pairs, which is the more precise estimate.
     """
-    factor = math.sqrt(ratio / (head.value / base.value))
+    quotient = head.value / base.value
+    if not 0.0 < quotient < math.inf:
+        return Levels(base=base, head=head)
+    factor = math.sqrt(ratio / quotient)
     return Levels(base=base.scaled(1.0 / factor), head=head.scaled(factor))
 
 
