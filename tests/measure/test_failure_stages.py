@@ -35,7 +35,7 @@ build = ["sh {{build}}/link.sh", "cp {{build}}/program {{out}}/program"]
 command = "{command}"
 timeout = "2s"
 memory_limit = "64MiB"
-metrics = {{ cost = {{ pattern = 'cost ([-0-9a-z.]+)' }} }}
+metrics = {{ cost = {{ pattern = 'cost ([-0-9a-z.]+)', scale = "ratio" }} }}
 
 [measure]
 warmups = 0
@@ -134,8 +134,8 @@ def test_a_failure_is_reported_at_its_stage(failures: dict[str, Failure | float]
         ("crash by signal", "signal 11"),
         ("timeout", "2.0 s"),
         pytest.param("memory", "64", marks=WITHOUT_CGROUP),
-        ("metric zero", "only values above zero can be compared"),
-        ("metric negative", "only values above zero can be compared"),
+        ("metric zero", "not a value for ratios, which need values above zero"),
+        ("metric negative", "not a value for ratios, which need values above zero"),
     ],
 )
 def test_a_failure_says_why(failures: dict[str, Failure | float], name: str, words: str) -> None:
