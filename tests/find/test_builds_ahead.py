@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.find.journal import likely_next
+from perftrail.search.rate_guide import likely_next
 from tests.fakes.subject_builder import FakeBuilder, FakeSource
 from tests.find.test_find import STUDY, find, stepping_at
 from tests.measure.fake_session import a_session

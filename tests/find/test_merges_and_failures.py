@@ -11,7 +11,7 @@ import pytest
 
 from perftrail.errors import StudyError
 from perftrail.find.answer import FindAnswer, FindRequest, FindTable
-from perftrail.find.failing import find_broken_ranges
+from perftrail.find.broken_ranges import find_broken_ranges
 from perftrail.find.find import Find
 from perftrail.find.priors import path_priors
 from perftrail.measure.events import Stepped

@@ -26,7 +26,7 @@ from perftrail.stats.scale import Scale
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.find.failing import BrokenRange
+    from perftrail.find.broken_ranges import BrokenRange
     from perftrail.find.instruction_search import InstructionCounts
     from perftrail.find.journal import MachineBoot, Work
     from perftrail.find.other_metrics import AlsoChanged

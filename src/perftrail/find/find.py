@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer, StudyError
 from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
+from perftrail.find.broken_ranges import find_broken_ranges
 from perftrail.find.end_profiles import profile_ends
-from perftrail.find.failing import RevisionTester, find_broken_ranges
 from perftrail.find.inside_merge import InsideMerges
 from perftrail.find.instruction_search import (
     NO_COUNTS,
@@ -50,9 +50,8 @@ from perftrail.model.target import Target, Working
 from perftrail.model.wording import counted
 from perftrail.ports import FunctionSource
 from perftrail.results.measured import MeasuredHere
-from perftrail.search import ManySearch, Search
+from perftrail.search import ManySearch
 from perftrail.search.answer import Verdict
-from perftrail.stats.scale import Scale
 from perftrail.studyfile import mistake
 
 if TYPE_CHECKING:
@@ -289,22 +288,26 @@ class Find:
             raise NoAnswer("source.skip excludes every revision of the range; no revision is left to try")
         included = included_positions(self._revisions, wanted)
         prior = included.weights(self._prior.weights)
-        tester = RevisionTester(self._session, working, wanted, self._ledger)
-        benchmark, *_ = benchmarks = tuple(dict.fromkeys(name for name, _ in working.benchmark_points))
-        seed = seed_of("find", journal.name, working.name)
-        question = self._request.question(len(wanted), prior=prior, seed=seed)
-        search = Search(replace(question, scale=Scale.RATE, linked=False))
-        tester.tell_stored(search, before=self._first_started)
-        answer = yield from tester.search(search, journal, self._request.budget)
+        target = working.as_target()
+        name, budget = working.name, self._request.budget
+        sampler = Sampler(self._session, {name: target}, wanted, self._ledger, name=journal.name)
+        seed = seed_of("find", journal.name, name)
+        question = self._request.question(len(wanted), sampler, target, prior=prior, seed=seed)
+        search = ManySearch({name: question})
+        for built, batch in sampler.stored(before=self._first_started):
+            search.tell(built)
+            search.tell_batch({name: batch})
+        loop = Loop(self._session, search, [sampler], journal, self._ledger, budget=budget)
+        answer = (yield from loop.events())[name]
         return FindAnswer(
             answer=included.answer(answer),
             target=working,
             revisions=self._revisions,
             builds=len(self._ledger.attempted),
             unusable=self._unusable(
-                {included.positions[at]: why for at, why in tester.failures_of(answer).items()},
+                {included.positions[at]: why for at, why in sampler.reasons(answer).items()},
                 working.variant,
-                benchmark if len(benchmarks) == 1 else None,
+                target.benchmark if len(set(target.benchmarks)) == 1 else None,
             ),
             invocations=len(self._ledger.invocations),
             seconds=self._ledger.seconds,
@@ -484,8 +487,7 @@ class Find:
         request, goal = self._request, self._request.goal
         ids = [revision.id for revision in self._revisions]
         targets: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
-        scales = [[target.scale] if isinstance(target, Target) and target.scale else [] for target in targets]
-        named = [[target.name, target.variant, *scale] for target, scale in zip(targets, scales, strict=True)]
+        named = [[each.name, each.variant, *([each.scale] if each.scale else [])] for each in targets]
         reasons = dict.fromkeys(reason for each in self._profile_priors.values() for reason in each.reasons)
         # Empty for one source, so that the names of existing searches stay valid.
         pinned: list[object] = [pins] if (pins := self._session.pins.as_json()) else []

@@ -1,15 +1,13 @@
-"""Record the steps and the cost of one search, and choose builds to start early.
+"""Record the steps and the cost of one search.
 
 Each step is recorded with the machine's boot session, because levels of different boot sessions are not
-comparable. A search that resumes after a reboot learns of it before its next request. `likely_next` orders the
-positions that a search may ask for next, so that they are built in parallel.
+comparable. A search that resumes after a reboot learns of it before its next request.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from perftrail.measure.events import BuildFinished, Stepped
@@ -22,7 +20,7 @@ from perftrail.process.machine.facts import FINGERPRINT
 from perftrail.search import Budget
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Mapping, Sequence
 
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
@@ -35,35 +33,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Store
 
 
-def likely_next(position: int, tried: Collection[int], *, revisions: int) -> Iterator[int]:
-    """Yield untried positions that the search may ask for after one, the likeliest first.
-
-    `revisions` is the length of the history. Its other end comes first, if untried. Then come the middles of the ranges
-    on both sides of the position, and the middles of the ranges that those leave.
-    """
-    before = max((each for each in tried if each < position), default=-1)
-    after = min((each for each in tried if each > position), default=revisions)
-    pieces = [(before, position), (position, after)]
-    if before == -1 and position > 0:
-        yield 0
-        pieces[0] = (0, position)
-    if after == revisions and position < revisions - 1:
-        yield revisions - 1
-        pieces[1] = (position, revisions - 1)
-    while True:
-        low, high = max(pieces, key=lambda piece: piece[1] - piece[0])
-        if high - low < 2:
-            return
-        middle = (low + high) // 2
-        yield middle
-        pieces.remove((low, high))
-        pieces += [(low, middle), (middle, high)]
-
-
 Result = TypeVar("Result")
-
-MOST_CONSIDERED = 4
-"""Number of candidate positions considered for each parallel build, because some may already be built."""
 
 
 class MachineBootJson(TypedDict):
@@ -236,33 +206,6 @@ class Ledger:
                 _subject(revision, variant) for revision in revisions
             )
         )
-
-    def build_ahead(
-        self, position: int, revisions: Sequence[Revision], *, variant: str
-    ) -> Generator[Event, None, None]:
-        """Build a missing position in parallel with positions that the search may ask for next.
-
-        A build and its seconds count only once the search requests that build, so that building ahead does not change
-        its decisions.
-        """
-        subject_builder = self._session.subject_builder
-        if (
-            subject_builder.parallel_builds == 1
-            or subject_builder.known_build(_subject(revisions[position], variant)) is not None
-        ):
-            return
-        tried = {index for index, each in enumerate(revisions) if each.id in self.attempted}
-        named = islice(
-            likely_next(position, tried, revisions=len(revisions)),
-            MOST_CONSIDERED * subject_builder.parallel_builds,
-        )
-        fresh = (
-            subject
-            for index in named
-            if subject_builder.known_build(subject := _subject(revisions[index], variant)) is None
-        )
-        chosen = (_subject(revisions[position], variant), *islice(fresh, subject_builder.parallel_builds - 1))
-        yield from self._counted(subject_builder.build_in_parallel(chosen))
 
     def _counted(self, building: Generator[Event, None, Result]) -> Generator[Event, None, Result]:
         """Count the builds that a generator really performs."""

@@ -236,7 +236,7 @@ class Loop:
                 continue
             self._ledger.attempted.add(revision.id)
             self._ledger.count_build(revision, variant, outcome.seconds)
-            if not isinstance(outcome, Failure):
+            if sampler.works or not isinstance(outcome, Failure):
                 self._report_build(sampler, Built(position=position, seconds=outcome.seconds))
             elif outcome.stage in BUILD_STAGES:
                 self._report_build(

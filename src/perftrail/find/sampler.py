@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 from perftrail.find.journal import NO_BOOT
 from perftrail.measure.pairs import scaled_value, value_of
 from perftrail.measure.subjects import PlannedInvocation, Ready
 from perftrail.model.build import Failure, content_key
-from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of
+from perftrail.model.measurement import Draw, FailedInvocation, Measurement, Runnable, seed_of
 from perftrail.model.noisy_samples import is_always_noisy, weight
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from perftrail.model.measurement import Outcome
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
-    from perftrail.search import Measure
+    from perftrail.search import Answer, Measure
 
 LAYOUTS_AT_ONCE = 8
 """Number of layouts linked at once."""
@@ -62,7 +65,8 @@ class Sampler:
     A batch is one block of draws: its samples ran directly one after another, with the same path, environment
     and layout. A batch that the store has completely is not repeated; an incomplete one is. A noisy sample is
     repeated once, except in a round, where it cancels its pair. `discarded` counts noisy
-    samples that were repeated, `noisy` the noisy samples that were used.
+    samples that were repeated, `noisy` the noisy samples that were used. `works`: a failure is a value of the target,
+    also one of the build, so that every position is usable.
     """
 
     def __init__(
@@ -78,13 +82,15 @@ class Sampler:
         self.targets = dict(targets)
         self.revisions = revisions
         self.variant, self.benchmark, self.points = first.variant, first.benchmark, first.points
+        self.works = first.works
+        self._benchmark_points = first.benchmark_points
         self._session = session
         self._runner = session.runner
         self._ledger = ledger
         self._name = name
         benchmark = session.study.benchmarks[first.benchmark]
         self.is_counted = benchmark.counted_alone is not None
-        self._has_only_amounts = all(target.is_amount for target in targets.values())
+        self._has_only_amounts = all(each.is_amount or each.works for each in targets.values())
         self._boot = NO_BOOT
         self._prepared: set[int] = set()
         self._same_as: dict[int, int] = {}
@@ -92,6 +98,8 @@ class Sampler:
         self._ran: set[int] = set()
         self._sampled: dict[str, set[int]] = {target: set() for target in targets}
         self._failures: dict[str, dict[int, Failure]] = {target: {} for target in targets}
+        self._unbuilt: dict[int, Failure] = {}
+        self._reasons: dict[int, list[Failure | None]] = {}
         self._timed_out: dict[str, dict[int, int]] = {target: {} for target in targets}
         self._values: dict[str, int] = dict.fromkeys(targets, 0)
         self._linked_layouts = range(0)
@@ -173,14 +181,14 @@ class Sampler:
     @property
     def _first_cells(self) -> tuple[Cell, ...]:
         subject = Subject(revision=self.revisions[0], variant=self.variant)
-        return tuple(self._cell(subject, point) for point in self.points)
+        return self._cells(subject)
 
     @property
     def is_linked(self) -> bool:
         """Whether a linker produced the measured program, judged by the command and the existing builds."""
         return any(
             self._session.subject_builder.is_linked(
-                self._cell(Subject(revision=revision, variant=self.variant), self.points[0])
+                self._cells(Subject(revision=revision, variant=self.variant))[0]
             )
             for revision in (self.revisions[0], self.revisions[-1])
         )
@@ -209,12 +217,14 @@ class Sampler:
         if position in self._prepared:
             return None
         ready_cells = yield from self._ready_cells(position)
-        revision = self.revisions[position]
+        outcome = ready_cells if isinstance(ready_cells, Failure) else ready_cells[0].prepared.built
+        seconds = outcome.seconds
+        self._ledger.count_build(self.revisions[position], self.variant, seconds)
+        if self.works:
+            self._prepared.add(position)
+            return Built(position=position, seconds=seconds)
         if isinstance(ready_cells, Failure):
-            self._ledger.count_build(revision, self.variant, ready_cells.seconds)
-            return self.record_failure(position, ready_cells, seconds=ready_cells.seconds)
-        seconds = ready_cells[0].prepared.built.seconds
-        self._ledger.count_build(revision, self.variant, seconds)
+            return self.record_failure(position, ready_cells, seconds=seconds)
         failure = yield from self._warm_up(ready_cells)
         if failure is not None:
             return self.record_failure(position, failure, seconds=seconds)
@@ -271,7 +281,7 @@ class Sampler:
             Draw(block=block, turn=turn, seed=seed, layout=measure.layout)
             for turn in range(2 * len(measure.order))
         ]
-        if not stored and self._session.at_once > 1:
+        if not stored and self._session.at_once > 1 and not self.works:
             self._submit(measure, ready_cells, draws)
         found: list[tuple[int, dict[Point, Outcome]]] = []
         seconds = 0.0
@@ -321,6 +331,12 @@ class Sampler:
 
     def _read(self, target: str, position: int, sample: dict[Point, Outcome]) -> Sample:
         """Evaluate a target for one sample, and record why it has no value."""
+        if self.works:
+            failed = (each.failure for each in sample.values() if isinstance(each, FailedInvocation))
+            failure = next(failed, self._unbuilt.get(position))
+            self._reasons.setdefault(position, []).append(failure)
+            self._sampled[target].add(position)
+            return Sample(position=position, value=float(failure is None))
         value = scaled_value(self.targets[target], sample)
         if isinstance(value, Failure):
             self._failures[target][position] = value
@@ -336,16 +352,20 @@ class Sampler:
     def _sample(
         self, ready_cells: tuple[Ready, ...], draw: Draw, stored: Mapping[tuple[int, int], Outcome]
     ) -> Generator[Event, None, tuple[dict[Point, Outcome], float]]:
-        """Run one invocation at each point, in alternating order, up to the first failure; return them and the cost."""
+        """Run one invocation at each point, in alternating order, up to the first failure; return them and the cost.
+
+        Several benchmarks may have the same point; a failure is the last outcome of its point.
+        """
         found: dict[Point, Outcome] = {}
         seconds = 0.0
+        common = self._runner.next_ordinal(*ready_cells)
         for number in _point_order(len(ready_cells), draw.turn):
             ready = ready_cells[number]
             outcome = stored.get((draw.turn, number))
             if outcome is None:
                 if stored:
                     raise _PartlyStored
-                ordinal = self._runner.next_ordinal(ready)
+                ordinal = common if self.works else self._runner.next_ordinal(ready)
                 outcome = yield from self._runner.outcome(ready, "sample", ordinal, draw=draw)
             self._ledger.count(outcome.key, outcome.seconds)
             seconds += outcome.seconds
@@ -409,9 +429,9 @@ class Sampler:
         subject_builder = self._session.subject_builder
         if measure.layout:
             cells = [
-                self._cell(Subject(revision=self.revisions[position], variant=self.variant), point)
+                cell
                 for position in measure.positions
-                for point in self.points
+                for cell in self._cells(Subject(revision=self.revisions[position], variant=self.variant))
             ]
             if measure.layout not in self._linked_layouts:
                 count = LAYOUTS_AT_ONCE if measure.certificate else 1
@@ -421,6 +441,9 @@ class Sampler:
         seconds = 0.0
         for position in measure.positions:
             prepared = yield from self._ready_cells(position, layout=measure.layout)
+            if isinstance(prepared, Failure) and self.works:
+                ready_cells[position] = ()
+                continue
             if isinstance(prepared, Failure):
                 self._unpinned = f"{self.revisions[position].short}: {prepared.message}"
                 return CannotRelink(reason=self._unpinned)
@@ -434,15 +457,96 @@ class Sampler:
         """Prepare everything that a sample of a position runs."""
         subject = Subject(revision=self.revisions[position], variant=self.variant)
         ready_cells: list[Ready] = []
-        for point in self.points:
-            ready = yield from self._ledger.ready(self._cell(subject, point), layout=layout)
+        for cell in self._cells(subject):
+            ready = yield from self._ledger.ready(cell, layout=layout)
             if isinstance(ready, Failure):
+                self._unbuilt[position] = ready
                 return ready
             ready_cells.append(ready)
+        self._unbuilt.pop(position, None)
         return tuple(ready_cells)
 
-    def _cell(self, subject: Subject, point: Point) -> Cell:
-        return Cell(subject=subject, benchmark=self.benchmark, point=point)
+    def _cells(self, subject: Subject) -> tuple[Cell, ...]:
+        return tuple(
+            Cell(subject=subject, benchmark=benchmark, point=point)
+            for benchmark, point in self._benchmark_points
+        )
+
+    # The results of runs as values: only where `works`.
+
+    def stored(self, *, before: str) -> Iterator[tuple[Built, Batch]]:
+        """Yield the results of each revision that the store has from before a time; new samples follow them.
+
+        Use the time when the search first began: a resumed search then repeats its steps. Builds and starts nothing.
+        They guide the search and are no evidence: no round ran them in random order.
+        """
+        builds = self._session.store.subject_builds()
+        for position, revision in enumerate(self.revisions):
+            subject = Subject(revision=revision, variant=self.variant)
+            record = builds.get((revision.id, self.variant))
+            if record is None:
+                continue
+            built = self._session.subject_builder.known_build(subject)
+            if isinstance(built, Failure):
+                reasons: list[Failure | None] = [built] * (record.finished < before)
+            else:
+                reasons = self._stored_reasons(subject, before)
+            if reasons:
+                self._reasons[position] = reasons
+                samples = tuple(Sample(position=position, value=float(each is None)) for each in reasons)
+                yield Built(position=position), Batch(samples=samples, stored=True)
+
+    def _stored_reasons(self, subject: Subject, before: str) -> list[Failure | None]:
+        """Return the failure of each complete stored sample of a build, `None` if everything worked."""
+        by_ordinal: list[dict[int, Outcome]] = []
+        for cell in self._cells(subject):
+            runnable = self._session.subject_builder.known_runnable(cell)
+            if not isinstance(runnable, Runnable):
+                return []
+            outcomes = self._session.store.outcomes((runnable.key,), self._session.machine.id)
+            earlier = (each for each in outcomes.get(runnable.key, ()) if each.started < before)
+            by_ordinal.append({each.key.ordinal: each for each in earlier if each.key.phase == "sample"})
+        reasons: list[Failure | None] = []
+        for ordinal in count():
+            found = [each[ordinal] for each in by_ordinal if ordinal in each]
+            failed = next((each.failure for each in found if isinstance(each, FailedInvocation)), None)
+            if failed is None and len(found) < len(by_ordinal):
+                break
+            reasons.append(failed)
+        return reasons
+
+    def last_reason(self, position: int) -> Failure | None:
+        """Return the failure of the last sample of a position, `None` if it worked or a failure is no value."""
+        return self._reasons[position][-1] if self.works else None
+
+    def reasons(self, answer: Answer) -> Mapping[int, Failure]:
+        """Return the last failure of each position that ever failed; at a culprit, the one whose rate changed there."""
+        found: dict[int, Failure] = {}
+        for position, reasons in sorted(self._reasons.items()):
+            failed = [each for each in reasons if each is not None]
+            if failed:
+                found[position] = failed[-1]
+        for culprit in {change.positions[-1] for change in answer.changes} & found.keys():
+            rises = self._rises(culprit)
+            failed = [each for each in reversed(self._reasons[culprit]) if each is not None]
+            found[culprit] = max(failed, key=lambda failure: rises[_reason(failure)])
+        return found
+
+    def _rises(self, culprit: int) -> Mapping[str, float]:
+        """Return by how much the rate of each reason to fail rises at a culprit."""
+        rises: dict[str, float] = defaultdict(float)
+        for is_after in (True, False):
+            side = [each for at, each in self._reasons.items() if (at >= culprit) == is_after]
+            runs = sum(map(len, side))
+            for failure in (each for reasons in side for each in reasons if each is not None):
+                rises[_reason(failure)] += (1 if is_after else -1) / runs
+        return rises
+
+
+def _reason(failure: Failure) -> str:
+    """Return what is the same in failures for one reason: stage, end, and the message without numbers."""
+    end, _, message = failure.message.partition(":")
+    return f"{failure.stage} {end} {re.sub('[0-9]+', '#', message)}"
 
 
 def _is_noisy(found: Mapping[Point, Outcome]) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perftrail.find.sampler import Sampler
+    from perftrail.model.build import Failure
     from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
     from perftrail.search import BatchRequest, Belief, Measure
@@ -91,7 +92,11 @@ def observation_json(result: Result, about: int, sampler: Sampler, name: str) ->
             }
             for each in result.samples
         ]
-        return {"values": [*_values(result, about)], "samples": samples, "seconds": result.seconds}
+        reason = sampler.last_reason(about)
+        failed: dict[str, Json] = (
+            {} if reason is None else {"stage": reason.stage, "message": reason.message, "log": reason.log}
+        )
+        return {"values": [*_values(result, about)], "samples": samples, "seconds": result.seconds, **failed}
     if isinstance(result, Built) and result.same_as is not None:
         return {"same_as": sampler.revisions[result.same_as].id, "seconds": result.seconds}
     return {"seconds": result.seconds}
@@ -226,15 +231,24 @@ def words(
     if isinstance(result, Batch):
         values = _values(result, about)
         what = quantity(statistics.median(values), sampler.targets[name].unit) if values else ""
+        if sampler.works:
+            what = _outcome_words(result, sampler.last_reason(about))
         return step(
             result,
             belief_change.after,
             label,
-            what="" if result.certificate else what,
+            what="" if result.certificate and not sampler.works else what,
             before=belief_change.before,
             noise=noise,
         )
     return step(result, belief_change.after, label, before=belief_change.before)
+
+
+def _outcome_words(batch: Batch, reason: Failure | None) -> str:
+    """Describe runs of a program that works or not; `reason` is why the last one failed."""
+    if batch.certificate:
+        return f"{sum(each.value == 1.0 for each in batch.samples)} of {len(batch.samples)} worked"
+    return "works" if reason is None else f"failed ({reason.stage})"
 
 
 def words_of_several(

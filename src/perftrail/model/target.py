@@ -60,8 +60,9 @@ class Target:
     an invocation at each. `open_point` separates this target from others of the same metric: the parameters
     that a derived metric does not fix, or all of a measured one. `text` is the user's notation, `name` the full
     one with benchmark and every parameter that has several values. `scale` is how its values are compared, `None` if
-    they choose it. `works`: its value is 1 if the invocation did not fail, else 0. `limit`: an invocation that exceeds
-    this time counts as this value, which is then a lower bound; `None` if it has no value.
+    they choose it. `works`: its value is 1 if no invocation of a sample failed, else 0. `limit`: an invocation that
+    exceeds this time counts as this value, which is then a lower bound; `None` if it has no value. `benchmarks` are
+    those of the points if they differ, one for each point.
     """
 
     text: str
@@ -76,6 +77,13 @@ class Target:
     scale: MetricScale | None = None
     works: bool = False
     limit: float | None = None
+    benchmarks: tuple[str, ...] = ()
+
+    @property
+    def benchmark_points(self) -> tuple[tuple[str, Point], ...]:
+        """The benchmark and the point of each invocation of a sample."""
+        benchmarks = self.benchmarks or (self.benchmark,) * len(self.points)
+        return tuple(zip(benchmarks, self.points, strict=True))
 
     @property
     def is_amount(self) -> bool:
@@ -394,6 +402,7 @@ class Working:
     name: str
     variant: str
     benchmark_points: tuple[tuple[str, Point], ...]
+    scale: MetricScale = "rate"
     unit: str = ""
     better: Better = "higher"
     scale: MetricScale = "rate"
@@ -402,6 +411,24 @@ class Working:
     def benchmark(self) -> str:
         """The benchmarks that must succeed, by name."""
         return ", ".join(dict.fromkeys(name for name, _ in self.benchmark_points))
+
+    def as_target(self) -> Target:
+        """Return the metric that is 1 for a sample in which everything works."""
+        benchmarks, points = zip(*self.benchmark_points, strict=True)
+        return Target(
+            text=self.text,
+            name=self.name,
+            benchmark=benchmarks[0],
+            variant=self.variant,
+            expression=Reference(WORKS),
+            points=points,
+            open_point=points[0],
+            better=self.better,
+            unit=self.unit,
+            scale=self.scale,
+            works=True,
+            benchmarks=benchmarks,
+        )
 
 
 Goal = tuple[Target, ...] | Working

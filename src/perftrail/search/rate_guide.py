@@ -13,6 +13,7 @@ cost of a run. It certifies nothing: rounds over the builds around the change do
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ from perftrail.search.policy import entropy
 from perftrail.search.posterior import CANDIDATES_PROBABILITY, Belief, narrowest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -107,6 +108,15 @@ class RateGuide(Guide):
             if middle not in (first, last) and not tried:
                 return Measure(order=(middle,))
         return None
+
+    def builds_ahead(self, taken: Collection[int], count: int) -> tuple[int, ...]:
+        """Return up to `count` untried positions that may follow those `taken`, the likeliest first."""
+        tried = self._evidence.attempted
+        after = next((each for each in taken if each not in tried), None)
+        if after is None or not self._may_build(extra=len({*taken} - tried) + count - 1):
+            return ()
+        likely = likely_next(after, tried, revisions=self.question.revisions)
+        return tuple(islice((each for each in likely if each not in taken), count))
 
     def chance(self, first: int, last: int) -> float:
         """Return the probability that the change is between two builds."""
@@ -210,6 +220,31 @@ class RateGuide(Guide):
         seconds = np.full(self.question.revisions, evidence.seconds_per_sample + build)
         seconds[sorted(evidence.built)] = evidence.seconds_per_sample
         return seconds
+
+
+def likely_next(position: int, tried: Collection[int], *, revisions: int) -> Iterator[int]:
+    """Yield untried positions that the search may ask for after one, the likeliest first.
+
+    `revisions` is the length of the history. Its other end comes first, if untried. Then come the middles of the ranges
+    on both sides of the position, and the middles of the ranges that those leave.
+    """
+    before = max((each for each in tried if each < position), default=-1)
+    after = min((each for each in tried if each > position), default=revisions)
+    pieces = [(before, position), (position, after)]
+    if before == -1 and position > 0:
+        yield 0
+        pieces[0] = (0, position)
+    if after == revisions and position < revisions - 1:
+        yield revisions - 1
+        pieces[1] = (position, revisions - 1)
+    while True:
+        low, high = max(pieces, key=lambda piece: piece[1] - piece[0])
+        if high - low < 2:
+            return
+        middle = (low + high) // 2
+        yield middle
+        pieces.remove((low, high))
+        pieces += [(low, middle), (middle, high)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

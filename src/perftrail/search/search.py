@@ -152,7 +152,7 @@ class Search:
     def builds_ahead(self, begun: Collection[int], count: int) -> tuple[int, ...]:
         """Return up to `count` positions with the most informative builds while those `begun` are being built."""
         action = self.ask()
-        if isinstance(action, Settled) or action.certificate or self._is_rate:
+        if isinstance(action, Settled) or action.certificate:
             return ()
         return self._guide.builds_ahead({*begun, *action.positions}, count)
 
