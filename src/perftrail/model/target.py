@@ -402,7 +402,6 @@ class Working:
     name: str
     variant: str
     benchmark_points: tuple[tuple[str, Point], ...]
-    scale: MetricScale = "rate"
     unit: str = ""
     better: Better = "higher"
     scale: MetricScale = "rate"

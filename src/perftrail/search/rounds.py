@@ -577,7 +577,10 @@ class Rounds:
         are_ends = any(gap.first < at < gap.last for at in self.positions)
         may_differ = gap.is_likely or gap.evidence > 0 or not are_ends
         most = MOST_ROUNDS if may_differ else LEAST_TO_GIVE_UP
-        if min(gap.rounds_to_equality(threshold), gap.rounds_to_certainty(self.level)) <= self._most_promising:
+        if (
+            min(gap.rounds_to_equality(threshold), gap.rounds_to_certainty(self.level))
+            <= self._most_promising
+        ):
             most = self._most_promising
         if (are_ends or not certain) and count >= most:
             return Finding.UNDECIDED
