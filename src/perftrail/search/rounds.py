@@ -64,9 +64,9 @@ a few is not visible otherwise."""
 LEAST_TO_GIVE_UP = 16
 MOST_ROUNDS = 64
 MOST_PROMISING = 1024
-MOST_PROMISING_BESIDE = 256
+MOST_PROMISING_AFTER = 256
 """Rounds after which the comparison of two builds is given up: of ends without any sign that they differ; of others;
-while it is forecast to be decided within the third number; and of a rate, or beside a change that is named, within the
+while it is forecast to be decided within the third number; and of a rate, or where a change is named, within the
 last one: there is an answer already."""
 
 SIZE_ROUNDS = 24
@@ -306,15 +306,15 @@ class Rounds:
         self._is_coarse = (
             self._is_rate or self._evidence.resolution > COARSE * self._question.threshold_on_scale
         )
-        self._most_promising = MOST_PROMISING_BESIDE if self._is_rate else MOST_PROMISING
+        self._most_promising = MOST_PROMISING_AFTER if self._is_rate else MOST_PROMISING
         gaps = [self.compare(*pair) for pair in pairs]
         if any(each.finding is Finding.CHANGED for each in gaps):
-            self._most_promising = MOST_PROMISING_BESIDE
-            gaps = [self._judged_beside(each) for each in gaps]
+            self._most_promising = MOST_PROMISING_AFTER
+            gaps = [self._judged_after_a_change(each) for each in gaps]
         return gaps
 
-    def _judged_beside(self, gap: Gap) -> Gap:
-        if gap.finding is Finding.OPEN and len(gap.differences) >= MOST_PROMISING_BESIDE:
+    def _judged_after_a_change(self, gap: Gap) -> Gap:
+        if gap.finding is Finding.OPEN and len(gap.differences) >= MOST_PROMISING_AFTER:
             gap = replace(gap, finding=self._finding(gap))
             self._compared[gap.first, gap.last] = gap
         return gap
