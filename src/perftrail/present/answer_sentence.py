@@ -341,16 +341,16 @@ def _stored_answer(answer: Mapping[str, Json], known: Mapping[str, Revision]) ->
         verdict=verdict,
         confidence=confidence,
         minimum_detectable=least if isinstance(least, float) else math.inf,
-        scale=_scale(answer),
+        scale=scale_of(answer),
         unit=str(answer.get("unit", "")),
         changes=tuple(stored_change(answer, change, known) for change in _dicts(answer, "changes")),
-        ends=_effect(answer, _scale(answer), "ends"),
+        ends=_effect(answer, scale_of(answer), "ends"),
         account=_account(answer),
         unseen=_unseen(answer),
         smaller=tuple(
             effect
             for each in _dicts(answer, "below_threshold")
-            if (effect := _effect(each, _scale(answer))) is not None
+            if (effect := _effect(each, scale_of(answer))) is not None
         ),
         suspicion=next(_suspicions(answer, _metric(answer)), ""),
         no_change_sentence=_never_began(
@@ -370,14 +370,14 @@ def _account(answer: Mapping[str, Json]) -> str:
     changes = _dicts(answer, "changes")
     if any(each.get("kind") == Kind.RAMP for each in changes):
         return ""
-    ends, rest = (_effect(answer, _scale(answer), name) for name in ("ends", "rest"))
+    ends, rest = (_effect(answer, scale_of(answer), name) for name in ("ends", "rest"))
     return words.account_words(ends, rest, len(changes), str(answer.get("unit", "")))
 
 
 def _doubts(answer: Mapping[str, Json]) -> Iterator[str]:
     """Yield possible changes that are not in the answer: below the threshold, or only likely."""
     for each in _dicts(answer, "below_threshold"):
-        effect, candidates = _effect(each, _scale(answer)), _revisions(each, {})
+        effect, candidates = _effect(each, scale_of(answer)), _revisions(each, {})
         size = "" if effect is None else f": {effect_and_interval(effect, str(answer.get('unit', '')))}"
         where = (
             f"one of {len(candidates)}, {_span(candidates)}" if len(candidates) > 1 else candidates[0].short
@@ -408,7 +408,7 @@ def _suspicions(answer: Mapping[str, Json], metric: str = "") -> Iterator[str]:
             possible=math.inf if possible is None else _number(possible),
             observed=observed if isinstance(observed, float) else None,
             doubted=each.get("doubted") is True,
-            scale=_scale(answer),
+            scale=scale_of(answer),
         )
         yield words.suspicion(suspected, names.__getitem__, metric, str(answer.get("unit", "")))
 
@@ -432,7 +432,7 @@ def stored_change(
         metric=_metric(answer),
         candidates=candidates,
         confidence=confidence,
-        effect=_effect(change, _scale(answer)),
+        effect=_effect(change, scale_of(answer)),
         better="higher" if answer.get("better") == "higher" else "lower",
         ramp=change.get("kind") == Kind.RAMP,
         culprit=culprit,
@@ -461,7 +461,8 @@ def _effect(change: Mapping[str, Json], scale: Scale, name: str = "effect") -> E
     )
 
 
-def _scale(answer: Mapping[str, Json]) -> Scale:
+def scale_of(answer: Mapping[str, Json]) -> Scale:
+    """Return the scale of a stored answer, the ratio if it has none of ours."""
     found = answer.get("scale")
     return Scale(found) if found in list(Scale) else Scale.RATIO
 

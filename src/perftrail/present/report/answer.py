@@ -31,6 +31,7 @@ from perftrail.present.answer_sentence import (
     headline_of,
     levels_of,
     revision_name,
+    scale_of,
     stored_answers,
     stored_cost,
     verdict_word,
@@ -50,7 +51,6 @@ from perftrail.present.shared_sentences import (
 )
 from perftrail.results.claims import ClaimVerdict, Power, Ratio, Reach, judge
 from perftrail.search.words import amount
-from perftrail.stats.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -191,13 +191,13 @@ def answer_minimum_detectable(answer: Mapping[str, Json]) -> str:
 
     >>> answer_minimum_detectable({"minimum_detectable": 0.09}), answer_minimum_detectable({})
     ('9 %', 'none: nothing could be measured')
-    >>> answer_minimum_detectable({"minimum_detectable": 0.09, "scale": "rate"})
-    '9 points'
+    >>> [answer_minimum_detectable({"minimum_detectable": 0.09, "scale": scale}) for scale in ("rate", "<b>")]
+    ['9 points', '9 %']
     """
     least = answer.get("minimum_detectable")
     if not isinstance(least, float):
         return "none: nothing could be measured"
-    return amount(least, Scale(str(answer.get("scale", "ratio"))), str(answer.get("unit", "")))
+    return amount(least, scale_of(answer), str(answer.get("unit", "")))
 
 
 def _detectable(answer: Mapping[str, Json]) -> Iterator[Fact]:
