@@ -15,7 +15,7 @@ from benchmarks.profile_prior.simulation import ProfiledHistory, drawn_history, 
 @pytest.mark.slow("processor")
 @pytest.mark.long
 def test_each_history_is_searched_with_a_profile_and_without() -> None:
-    words = ("--trials", "1", "--kind", "own", "--revisions", "8", "--build-seconds", "4", "--markdown")
+    words = ("--trials", "1", "--kind", "own", "--revisions", "8", "--build-seconds", "1", "--markdown")
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.profile_prior", "planted", *words],
         capture_output=True,
