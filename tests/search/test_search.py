@@ -29,6 +29,7 @@ from perftrail.search import (
     Unusable,
     Verdict,
 )
+from perftrail.search.rounds import USUALLY_PROMISING
 from perftrail.search.search import LOOKS
 from tests.search.oracle import Oracle, batch, layouts, normal, posterior_of, search_after, step, steps
 
@@ -462,6 +463,13 @@ def test_a_search_with_a_limit_of_builds_repeats_its_steps_when_it_resumes() -> 
             resumed.tell(observation)
         count += 1
     assert count > 3
+
+
+def test_a_search_that_names_nothing_goes_on_while_a_decision_is_forecast() -> None:
+    oracle = Oracle(lambda _: 1.0, normal(2, 0.12), build_seconds=0.01)
+    answer = oracle.settle(Question(revisions=2, costs=Costs(build=0.01, sample=1.0), linked=False))
+    assert answer.verdict is Verdict.NONE
+    assert len(oracle.batches) > USUALLY_PROMISING
 
 
 def test_the_rounds_of_a_second_change_correct_its_first_samples() -> None:

@@ -64,10 +64,10 @@ a few is not visible otherwise."""
 LEAST_TO_GIVE_UP = 16
 MOST_ROUNDS = 64
 MOST_PROMISING = 1024
-MOST_PROMISING_AFTER = 256
+USUALLY_PROMISING = 256
 """Rounds after which the comparison of two builds is given up: of ends without any sign that they differ; of others;
-while it is forecast to be decided within the third number; and of a rate, or where a change is named, within the
-last one: there is an answer already."""
+while it is forecast to be decided within the last number, or within the third one once nothing else is left and no
+change is named."""
 
 SIZE_ROUNDS = 24
 """Rounds after which a certain change is below the threshold only if it hardly reaches it, and is named otherwise."""
@@ -224,7 +224,8 @@ class Rounds:
         self._cumulative = np.cumsum(question.weights())
         self.spread = 0.0
         self._is_coarse = False
-        self._most_promising = MOST_PROMISING
+        self._most_promising = USUALLY_PROMISING
+        self.is_persistent = False
         self.focus: tuple[int, int] | None = None
         """The only gap that the rounds of a rate run until it is decided."""
         self._guess = (1.0, 0.0)
@@ -287,6 +288,10 @@ class Rounds:
         """The error allowed to the claim of a change in one direction."""
         return (1 - self._question.confidence) / 2
 
+    def persist(self) -> None:
+        """Compare builds for up to `MOST_PROMISING` rounds, while no change is named."""
+        self.is_persistent, self._now = True, (-1, -1)
+
     def gaps(self) -> list[Gap]:
         """Return the gaps of the map, in the order of the history."""
         self._refresh()
@@ -306,15 +311,15 @@ class Rounds:
         self._is_coarse = (
             self._is_rate or self._evidence.resolution > COARSE * self._question.threshold_on_scale
         )
-        self._most_promising = MOST_PROMISING_AFTER if self._is_rate else MOST_PROMISING
+        self._most_promising = MOST_PROMISING if self.is_persistent else USUALLY_PROMISING
         gaps = [self.compare(*pair) for pair in pairs]
         if any(each.finding is Finding.CHANGED for each in gaps):
-            self._most_promising = MOST_PROMISING_AFTER
-            gaps = [self._judged_after_a_change(each) for each in gaps]
+            self._most_promising = USUALLY_PROMISING
+            gaps = [self._judged_as_usual(each) for each in gaps]
         return gaps
 
-    def _judged_after_a_change(self, gap: Gap) -> Gap:
-        if gap.finding is Finding.OPEN and len(gap.differences) >= MOST_PROMISING_AFTER:
+    def _judged_as_usual(self, gap: Gap) -> Gap:
+        if gap.finding is Finding.OPEN and len(gap.differences) >= USUALLY_PROMISING:
             gap = replace(gap, finding=self._finding(gap))
             self._compared[gap.first, gap.last] = gap
         return gap

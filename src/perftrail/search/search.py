@@ -83,6 +83,7 @@ class Search:
             self._look_inside,
             self._look_outside,
             self._look_beside,
+            self._persist,
         )
         self._next: Action | None = None
 
@@ -291,6 +292,14 @@ class Search:
             return False
         cheap = self._evidence.seconds_per_build < CHEAP * self._evidence.seconds_per_sample
         return self.question.thorough or cheap
+
+    def _persist(self) -> Measure | None:
+        """Further rounds of builds that many rounds may decide, if no change is named and nothing else is left."""
+        named = any(each.is_named for each in self._rounds.gaps())
+        if self._is_rate or self._rounds.is_persistent or named:
+            return None
+        self._rounds.persist()
+        return self._round()
 
     def _begin_map(self) -> None:
         """Put the first builds on the map."""
