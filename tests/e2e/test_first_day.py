@@ -207,8 +207,8 @@ def test_results_that_a_benchmark_removes_are_one_error(study: Path) -> None:
     ("old", "new", "message"),
     [
         ("metric = \"cost\"", 'threshold = "3"', '"3" is not a fraction; write for example 0.02 or "2%"'),
-        ("metric = \"cost\"", "threshold = 3", "find.threshold: 3 is out of range"),
-        ("metric = \"cost\"", 'threshold = "300%"', "300% is out of range; write a number between 0 and 1"),
+        ("metric = \"cost\"", "threshold = 3", "find.threshold: must be below 1, as 0.05"),
+        ("metric = \"cost\"", 'threshold = "300%"', 'find.threshold: must be below 1, as 0.05 or "5%"'),
         ("metric = \"cost\"", "threshold = 2-3", 'text needs quotes; write threshold = "2-3"'),
         ("/repository", "/repositry", 'does not exist; did you mean "repository"?'),
         (
