@@ -341,4 +341,4 @@ def _edited_meanwhile(directory: Path) -> str:
 
 
 CHECKS = (_header_of_build, _file_of_one_point, _found_first, _other_path, _other_shell, _edited_meanwhile)
-"""Further trials, each with a study of its own; the return value is what went wrong, or empty."""
+"""Further trials, each with a separate study; the return value is what went wrong, or empty."""

@@ -26,8 +26,6 @@ from perftrail.store.rows import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from types import TracebackType
-    from typing import Self
 
     from perftrail.model.build import BuildRecord
     from perftrail.model.json_data import Json
@@ -63,14 +61,6 @@ class MemoryStore(DocumentStore):
         self._order: list[Outcome] = []
         self._build_count = 0
         self._documents: list[DocumentRow] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Do nothing: the content lives as long as the object."""

@@ -347,15 +347,15 @@ class FindAnswer:
 
     `inside` is, for each change by its number, the search inside its merge; `also` lists other metrics that
     changed. `broken_ranges` are ranges of unusable revisions. `priors` describes the prior in words. `discarded`
-    samples were noisy and were repeated; `noisy` samples were used although noisy; `repeated` runs had an end that
-    is no result. `boots` are the machine's boot sessions of the samples, `tools` the versions
-    of the tools of all builds. `other_machines` describes other machines
-    with the same search. `new` is the work that this command performed; the rest was stored. `with_notes`: the
-    search was asked to use the revisions' messages as a prior. `linked`: whether a linker produced the measured
-    program. `can_relink`: whether it can be linked in other layouts; `pinned`: by recorded links, which place
-    unchanged code alike; `unpinned` states why not. `timed_out` are the positions with a run that exceeded its
-    time, a value of at least the limit. `counts` are the instructions of builds that guided the search. `shown_as`
-    is the number of this search in `perftrail show --search`; empty for the last search, which needs no number.
+    samples were noisy and were repeated; `noisy` samples were used although noisy; `repeated` runs had an end that is
+    no result. `boots` are the machine's boot sessions of the samples, `tools` the versions of the tools of all
+    builds. `other_machines` describes other machines with the same search. `new` is the work that this command
+    performed; the rest was stored. `with_notes`: the search was asked to use the revisions' messages as a prior.
+    `linked`: whether a linker produced the measured program. `can_relink`: whether it can be linked in other layouts;
+    `pinned`: by recorded links, which place unchanged code alike; `unpinned` states why not. `timed_out` are the
+    positions with a run that exceeded its time, a value of at least the limit. `counts` are the instructions of
+    builds that guided the search. `shown_as` is the number of this search in `perftrail show --search`; empty for the
+    last search, which needs no number.
     """
 
     answer: Answer

@@ -286,7 +286,7 @@ def levels_words(row: Row) -> tuple[str, str]:
 def interval_bar(row: Row, limit: float) -> str:
     """Return a row's change and its interval as a bar of characters; `limit` is the logarithm of the ratio at its ends.
 
-    A difference has the ends of its own interval.
+    The bar of a difference ends at the bounds of its interval.
 
     The middle means no change. An arrow at an end stands for values beyond it.
     """

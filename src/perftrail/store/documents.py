@@ -20,6 +20,8 @@ from perftrail.store.rows import identifier, record_from_json, record_to_json, s
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
 
 Document = ComparisonRecord | ExplanationRecord | ListingRecord | ReadsRecord | RegressionNote
 
@@ -97,7 +99,19 @@ def counting(kind: type[Document], rows: Collection[DocumentRow]) -> Sequence[Do
 
 
 class DocumentStore(ABC):
-    """The documents of a `perftrail.ports.Store`, on top of two methods."""
+    """The documents of a `perftrail.ports.Store`, on top of two methods; a context manager that closes it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the store; it cannot be used afterwards."""
 
     @abstractmethod
     def add_document(self, document: Document) -> None:

@@ -10,8 +10,6 @@ from perftrail.store.documents import DocumentStore
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from types import TracebackType
-    from typing import Self
 
     from perftrail.model.build import BuildRecord
     from perftrail.model.measurement import Machine, Outcome, Runnable, Samples
@@ -25,14 +23,6 @@ class EmptyStore(DocumentStore):
 
     def __init__(self, *, refusal: str) -> None:
         self._refusal = refusal
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Do nothing: nothing is open."""

@@ -45,8 +45,6 @@ from perftrail.store.rows import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from types import TracebackType
-    from typing import Self
 
     from sqlalchemy import ColumnElement, Connection, Select, Table
 
@@ -229,14 +227,6 @@ class SqlStore(DocumentStore):
         )
         self._searches = Searches(self._interned, where=database.where)
         self._machine = machine
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close every connection; the store cannot be used afterwards."""
